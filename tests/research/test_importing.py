@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolmem import ToolMem, read_calls
-from toolmem.cli.import_ import first_page
+from toolmem.cli.import_ import imported_in_words
 from toolmem.errors import RequestError
 from toolmem.research.import_runs import forget_import, imports
 from toolmem.research.importing import import_recordings
@@ -132,12 +132,12 @@ def test_a_call_that_the_memory_refuses_is_named(tmp_path, memory):
 def test_the_first_page_shows_no_text_of_a_call_raw(tmp_path, memory):
     evil = "\x1b[31mred"
     path = write(tmp_path / "a.jsonl", {**CALL, "tool_name": evil, "metadata": {"format": evil}})
-    assert "\x1b" not in "\n".join(first_page(import_recordings(memory, [path])))
+    assert "\x1b" not in "\n".join(imported_in_words(import_recordings(memory, [path])))
 
 
 def test_the_first_page_names_no_conversation_where_calls_name_none(tmp_path, memory):
     failed = {**CALL, "output": "Error: no such a", "success": False}
-    page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", failed)]))
+    page = imported_in_words(import_recordings(memory, [write(tmp_path / "a.jsonl", failed)]))
     assert page[1] == "1 tool, no conversation is named: 1 call failed (100.0%)."
     assert "On the newest 1 call the guard would have stepped in before 0 repeats." in page
     assert any(line.startswith("No call names its conversation") for line in page)
@@ -146,7 +146,7 @@ def test_the_first_page_names_no_conversation_where_calls_name_none(tmp_path, me
 def test_the_first_page_says_how_repeats_ended(tmp_path, memory):
     failed = {"error": "no such a", "outputs": None}
     runs = [run(1, **failed), run(2, **failed), run(3, **failed)]
-    page = first_page(import_recordings(memory, [write(tmp_path / "a.jsonl", *runs)]))
+    page = imported_in_words(import_recordings(memory, [write(tmp_path / "a.jsonl", *runs)]))
     assert any("2 repeats: 2 failed again, 0 worked." in line for line in page)
 
 

@@ -41,13 +41,13 @@ _OUTCOME_WORDS: dict[OutcomeName, str] = {
 @click.option(
     "--before",
     type=click.IntRange(min=1),
-    help="Show older calls: those before this number. The last line of a page gives it.",
+    help="Show only calls before this number, which the last line of a page gives.",
 )
 @options.newest("calls", 20, PAGE)
 @options.with_memory()
 @options.as_json
 def calls(memory: ToolMem, tools: tuple[str, ...], as_json: bool, **wanted: Any) -> None:
-    """Find calls in the log of all calls, and print them, the newest last.
+    """Find calls in the log of a store, the newest last.
 
     Each call is one line: time, outcome, tool, input and output. If there are older calls, the last
     line (on stderr) says how to get them.

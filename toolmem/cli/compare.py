@@ -18,12 +18,12 @@ from toolmem.text.display import plain
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
 @options.as_json
 def compare(first: Path, second: Path, as_json: bool) -> None:
-    """Compare two evaluations, A and B: folders that `toolmem evaluate --out` wrote.
+    """Compare two evaluations, A and B.
 
-    It shows the share of each tool's calls that worked, the average score, and both changes with
-    their 95 % intervals. If A and B are of the same calls, as under two judges, each call is
-    compared with itself, and rows whose scores differ are named. A model decides only the score:
-    whether a call worked depends on its label, else on its flag and answer, under every judge.
+    A and B are folders that `toolmem evaluate --out` wrote. It shows, by tool, the share of calls
+    that worked, the average score, and both changes with 95 % intervals. If the calls are the same,
+    such as with two judges, each is compared with itself, and rows whose scores differ are named.
+    Only the score depends on the model: a call worked by its label, else by its flag and answer.
 
     \b
     Examples:

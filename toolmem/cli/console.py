@@ -37,7 +37,7 @@ on_error = click.option(
     type=click.Choice(["open", "closed"]),
     default="open",
     show_default=True,
-    help="If the rules cannot be read, let calls run (open) or stop them (closed).",
+    help="Let calls run (open) or stop them (closed) if the rules cannot be read.",
 )
 
 
@@ -53,7 +53,7 @@ store_file = click.option(
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask, unless `yes`. Raises Abort, or RequestError if nobody can answer."""
+    """Ask for consent unless `yes`. Raises Abort on a no, RequestError if nobody can answer."""
     if yes:
         return
     try:
@@ -136,7 +136,7 @@ def progress_bar(label: str) -> Iterator[Progress]:
 
 
 def cell(value: Any) -> str:
-    """The text of a value in a table."""
+    """Return a value as the text of a cell: `-` for None, a float with three decimals."""
     if value is None:
         return "-"
     if isinstance(value, datetime):
@@ -160,7 +160,7 @@ _FIELD_WORDS = {  # of a rule, in its history
 
 
 def change_in_words(change: RuleChange) -> str:
-    """`2026-01-01T10:00:00+00:00: changed by user at a terminal; before, the effect: "ask"`."""
+    """Describe a change: `2026-01-01T10:00:00+00:00: changed by user; before, the end: null`."""
     how = {"typed": ", who typed it", "terminal": " at a terminal"}.get(change.evidence, "")
     text = f"{change.time.isoformat(timespec='seconds')}: {change.what} by {change.by}{how}"
     text += f", in the words {_marked_json(change.words)}" if change.words else ""
@@ -171,24 +171,17 @@ def change_in_words(change: RuleChange) -> str:
     return f"{text}; before, {', '.join(before)}" if before else text
 
 
-_BINDING_FIELDS = [
-    "priority",
-    "effect",
-    "when",
-    "unless",
-    "expires_at",
-    "session",
-    "tags",
-    "replaces",
-]
+_BINDING_FIELDS = "priority effect when unless expires_at session tags replaces"
 
 
 def print_request(rule: ToolMemoryRule) -> None:
-    """Print a request. Invisible characters in it are made visible."""
-    given, asked = msgspec.to_builtins(rule), rule.request
+    """Print what a rule's request asks for. Invisible characters in it are made visible."""
+    given = msgspec.to_builtins(rule)
+    asked = rule.request
     if asked is None:
         lines = [f"asked for: a new rule, by {rule.said.by}"]
-        lines += [f"{name}: {_marked_json(given[name])}" for name in _BINDING_FIELDS if given[name]]
+        names = [name for name in _BINDING_FIELDS.split() if given[name]]
+        lines += [f"{name}: {_marked_json(given[name])}" for name in names]
     else:
         words = f", in its words: {_marked_json(asked.words)}" if asked.words else ""
         lines = [f"asked for: a change, by {asked.by}{words}"]
@@ -224,14 +217,14 @@ def _is_one_terminal() -> bool:
 
 
 def user_actor() -> Actor:
-    """The user, with evidence if all streams are one terminal and no agent runs this command."""
+    """Return the user. `evidence` is "terminal" if they, not an agent, run this at a terminal."""
     is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
     return Actor("user", "terminal" if _is_one_terminal() and not is_agent else "", command)
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it runs.
+    """A group of commands whose modules are imported only when needed.
 
     `lazy`: {"name": "module:attribute"}. `default`: the command that runs if none is named.
     """
@@ -240,7 +233,8 @@ class LazyGroup(click.Group):
         self, *args: Any, lazy: Mapping[str, str] | None = None, default: str = "", **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._lazy, self._default = lazy or {}, default
+        self._lazy = lazy or {}
+        self._default = default
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         is_named = args and args[0] in (*self.list_commands(context), "--help")

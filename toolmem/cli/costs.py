@@ -1,4 +1,4 @@
-"""`toolmem costs`: count what summaries of your calls would cost, by policy."""
+"""`toolmem costs`: estimate what summaries of your calls would cost, by policy."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def costs(
     overrides: tuple[str, ...],
     **reading: Any,
 ) -> None:
-    """Count what summaries of recorded calls would cost under several policies. Nothing is sent.
+    """Estimate what summaries would cost under several policies.
 
-    The last columns show how many calls old the guidance in force was: the median and the 95th
-    percentile. The policies replace the settings `force`, `min_new_calls` and `policy`;
-    `toolmem.research.summarization_costs` takes policies of your own. The model is that of the
-    settings, else qwen-plus. Exit code 1: a record could not be read, or there was no call; 3: a
-    policy would reach the budget.
+    Recorded calls are replayed; nothing is sent. The last columns show how many calls old the
+    guidance was: the median and the 95th percentile. A policy replaces the settings `force`,
+    `min_new_calls` and `policy`; `toolmem.research.summarization_costs` takes your own policies.
+    The model is that of the settings, else qwen-plus. Exit code 1: a record could not be read, or
+    there was no call; 3: a policy would reach the budget.
 
     \b
     Examples:
@@ -63,7 +63,8 @@ def costs(
     reaching = "; ".join(each.policy for each in found.policies if each.budget_reached)
     if reaching:
         print_error(f"budget reached: {reaching}")
-    sys.exit(3 if reaching else 1 if recorded.bad or not found.calls else 0)
+        sys.exit(3)
+    sys.exit(1 if recorded.bad or not found.calls else 0)
 
 
 def _print(found: Bill) -> None:

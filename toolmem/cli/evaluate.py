@@ -102,7 +102,9 @@ def evaluate(
     _print_result(found, [write_page(found, out), *write_csv_files(found, out)])
     has_failed = found.failed_evaluations or found.bad_records
     is_done = found.calls and found.summary.success and not has_failed
-    sys.exit(3 if found.budget_reached or found.summary.budget_reached else 0 if is_done else 1)
+    if found.budget_reached or found.summary.budget_reached:
+        sys.exit(3)
+    sys.exit(0 if is_done else 1)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`toolmem forget`: list the imports of a store, or remove one."""
+"""`toolmem forget`: list the imports of a store, or take one back."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from toolmem.text.display import counted, plain, shown_name
 @options.with_memory()
 @options.as_json
 def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> None:
-    """List the imports of a store, or remove the calls that one of them added.
+    """List the imports of a store, or take one back.
 
-    --import removes the calls, their figures, and the guidance that was made of them. Guidance is
-    written anew if that needs no model; else it says that it is out of date. Rules and decisions
-    stay. `toolmem import` can read the same files again.
-
-    Exit code 1: another process kept the file from being overwritten; 2: there is no such import,
-    or nobody could be asked; 130: you did not agree.
+    --import removes the calls that an import added, their figures, and the guidance that was made
+    of them. Guidance is written anew if that needs no model; else it says that it is out of date.
+    Rules and decisions stay. `toolmem import` can read the same files again.
+    Exit code 1: removed texts are still in the file, which another process uses; 2: there is no
+    such import, or nobody could be asked; 130: you did not agree.
 
     \b
     Examples:

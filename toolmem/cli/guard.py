@@ -74,7 +74,7 @@ def check(
 def show_log(
     memory: ToolMem, tool: str | None, conversation_id: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the newest decisions to stop a call, to ask about it or to advise against it.
+    """List the newest decisions, except those that just allowed a call.
 
     \b
     Example:
@@ -111,10 +111,10 @@ def replay_recording(
     mapping: dict[str, str] | None,
     **where: Any,
 ) -> None:
-    """Run a recording through the guard, and show which calls it would have flagged.
+    """Count the recorded calls that the guard would have flagged.
 
-    The rules are those of the store. With --input, no rule is tried unless a store, a workspace or
-    a setting is named.
+    A call is flagged if the guard would deny it, ask or advise. The rules are those of the store.
+    With --input, no rule is tried unless a store, a workspace or a setting is named.
 
     For each source of a decision (a rule, a repeat of a failed call, a name that is known not to
     exist) it shows how many calls were flagged, how many of them worked, which share of all

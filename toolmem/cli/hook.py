@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from toolmem.cli import console, options
-from toolmem.cli.import_ import import_chosen, print_first_page
+from toolmem.cli.import_ import import_chosen, print_imported
 from toolmem.cli.transcripts import find_sessions, in_words, of_project
 from toolmem.errors import RequestError
 from toolmem.guard.stores import project_root, store_path
@@ -51,7 +51,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Keep what the user demands of a coding agent, and check its calls, by hooks."""
+    """Install or remove the hook of a coding agent. It keeps rules, checks and records calls."""
 
 
 @hook.command()
@@ -68,13 +68,13 @@ def hook() -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Install for this project even if installed for your account, or the other way round.",
+    help="Install the hook twice: for this project and for your account.",
 )
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn, or do not, from the agent's earlier sessions in this project. In a terminal, the "
-    "command asks if neither is given.",
+    help="Learn, or do not, from the agent's earlier sessions in this project. At a terminal, the "
+    "command asks you if neither is given.",
 )
 def install(
     agent: Agent,
@@ -88,7 +88,7 @@ def install(
 ) -> None:
     """Install the hook of a coding agent. Every other byte of the agent's settings stays.
 
-    If there are earlier sessions of the agent in this project, it offers to learn from them. The
+    If the agent has earlier sessions in this project, the command offers to learn from them. The
     next session begins with what they teach.
 
     \b
@@ -142,9 +142,9 @@ def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
 @hook.command()
 @of_agent
 def doctor(agent: Agent, project: str) -> None:
-    """Start the installed hook as the agent would, and say whether it works.
+    """Check whether the installed hook works.
 
-    Exit code 1: there is a problem.
+    The hook is started as the agent would start it. Exit code 1: there is a problem.
 
     \b
     Example:
@@ -204,7 +204,7 @@ def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) 
         return
     chosen = of_project(root, own)
     with options.open_memory(store=store) as memory:
-        print_first_page(import_chosen(memory, chosen), store, chosen)
+        print_imported(import_chosen(memory, chosen), store, chosen)
 
 
 def _show(changes: list[installs.FileChange], agent: Agent, done: str, project: str) -> None:

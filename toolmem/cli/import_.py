@@ -28,8 +28,8 @@ input_option = click.option(
     "sources",
     multiple=True,
     type=options.InputFile(folders=True),
-    help="Read this file, or a folder's files, in a format that `toolmem import` reads; may "
-    "be given several times. Without this option, the packaged sample is read.",
+    help="Read this file, or the files in this folder, in a format that `toolmem import` reads; "
+    "may be given several times. Without this option, the packaged sample is read.",
 )
 
 
@@ -38,15 +38,15 @@ def format_options(command: options.Command) -> options.Command:
     form = click.option(
         "--format",
         type=click.Choice(NAMES),
-        help="Read the recording in this format, which is otherwise recognized.",
+        help="Read this format. Without this option, the format is recognized.",
     )
     mapping = click.option(
         "--map",
         "mapping",
         callback=_read_mapping,
         metavar="FIELD=PATH,...",
-        help="Say where an unknown format has each FIELD. A PATH is as a/b/0; of a|b the first "
-        f"that exists is read. Fields: {', '.join(MAP_FIELDS)}.",
+        help="Say where an unknown format has each FIELD. A PATH is a/b/0: the first item of b in "
+        f"a. Of a|b, the first that exists is read. Fields: {', '.join(MAP_FIELDS)}.",
     )
     return form(mapping(command))
 
@@ -102,13 +102,13 @@ def import_(
     mapping: dict[str, str] | None,
     **where: Any,
 ) -> None:
-    """Judge and keep the calls of recordings, and show what they teach.
+    """Judge and keep recorded calls, and show what they teach.
 
     PATHS are files, folders, or - for standard input: transcripts of Claude Code, Codex, Gemini CLI
     and OpenCode, traces of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of
     inspect_ai, messages of OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked.
-    Calls that were imported before stay as they are. Only those sessions of agents are read that
-    belong to this project. You are asked before a folder outside of the current one is read.
+    Calls that were imported before stay as they are. Of the sessions of coding agents, only those
+    of this project are read. You are asked before a folder outside the current one is read.
 
     Exit code 1: a record or a file could not be read, or there was no call; 2: nothing was read,
     because nobody agreed or all belongs to other projects; 130: interrupted.
@@ -134,7 +134,7 @@ def import_(
         require_own_store(location, chosen, into_shared)
         confirm_chosen(chosen, location, yes)
         found = import_chosen(memory, chosen, again=again, format=format, mapping=mapping)
-    print_first_page(found, location, chosen, where["workspace"])
+    print_imported(found, location, chosen, where["workspace"])
     has_calls = found.read or found.unchanged
     is_whole = not (found.bad_count or found.unreadable or found.stopped)
     sys.exit(0 if has_calls and is_whole else 1)
@@ -171,11 +171,11 @@ def import_chosen(memory: ToolMem, chosen: Chosen, **options: Any) -> Imported:
             raise
 
 
-def print_first_page(
+def print_imported(
     found: Imported, location: str, chosen: Chosen, workspace: str = WORKSPACE
 ) -> None:
     """Print what an import found, what to do next, and what could not be read."""
-    for line in first_page(found):
+    for line in imported_in_words(found):
         click.echo(line)
     is_here = os.path.abspath(location) == os.path.abspath(OWN_STORE)
     where = "" if is_here else f" --store {shlex.quote(plain(location, 1_000))}"
@@ -195,8 +195,8 @@ def print_first_page(
         print_error("no call was found")
 
 
-def first_page(found: Imported) -> list[str]:
-    """What an import found, as lines."""
+def imported_in_words(found: Imported) -> list[str]:
+    """Return the lines that say what an import found: its calls, failures and guidance."""
     sources = ", ".join(f"{count:,} from {name}" for name, count in found.formats.most_common())
     were = "was" if found.duplicates == 1 else "were"
     known = f"; {found.duplicates:,} {were} there already" if found.duplicates else ""

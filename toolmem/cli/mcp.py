@@ -30,7 +30,7 @@ settings_file = click.option(
 
 @click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
 def mcp() -> None:
-    """Serve the memory over MCP (the default), or put a proxy before another MCP server.
+    """Serve the memory over MCP (default), or proxy another server.
 
     \b
     Examples:
@@ -51,10 +51,10 @@ def mcp() -> None:
 @shadow_mode
 @console.on_error
 def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
-    """Run between a host and an MCP server: check the calls before they run, and record them.
+    """Check and record the calls between a host and an MCP server.
 
-    Everything but tools/call and tools/list passes unchanged. The proxy writes its messages to
-    stderr; the exit code is the server's.
+    The host starts the proxy in the place of the server. Everything but tools/call and tools/list
+    passes unchanged. The proxy writes its messages to stderr; the exit code is the server's.
 
     \b
     Examples:

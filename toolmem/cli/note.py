@@ -23,7 +23,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
     type=click.File("rb"),
     metavar="[SOURCE] [NAME=VALUE]...",
 )
-@click.option("--lift", is_flag=True, help="Take an earlier demand back, as the user said.")
+@click.option("--lift", is_flag=True, help="Take back an earlier demand, as the user said.")
 @click.option(
     "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
@@ -40,11 +40,11 @@ def note(
     tools: tuple[str, ...],
     **where: Any,
 ) -> None:
-    """Keep a note of what the user demands: one JSON object in the file SOURCE, or on stdin.
+    """Keep a note of what the user demands.
 
-    Without --said, the note waits for `toolmem rules approve`. So does every note that is not typed
-    at a terminal, in a store that a hook guards.
-    Exit code 0: kept; 1: it waits for the user; 2: refused, and the output says what to change.
+    The note is a JSON object in the file SOURCE, or on standard input. Without --said, it waits for
+    `toolmem rules approve`. If a hook guards the store, so does a note that is not typed at a
+    terminal. Exit code 0: kept; 1: it waits; 2: refused, and the output says what to change.
 
     \b
     Example:

@@ -40,7 +40,7 @@ def is_setting(item: str) -> bool:
 
 
 class Values(click.Argument):
-    """An argument of any number of values, or of `most`. NAME=VALUE among them are overrides."""
+    """An argument of any number of values, or of `most`. NAME=VALUE items become overrides."""
 
     def __init__(self, *names: Any, most: int = 0, **given: Any) -> None:
         super().__init__(*names, nargs=-1, **given)
@@ -138,16 +138,19 @@ read_workspace = click.option(
 
 
 def workspace(default: str = "default") -> Decorator:
+    """Decorator: --workspace of a command that writes, with this default."""
     return click.option(
         "--workspace", default=default, show_default=True, help="Use this workspace of the store."
     )
 
 
 def conversation(help: str) -> Decorator:
+    """Decorator: --conversation, which the command gets as `conversation_id`."""
     return click.option("--conversation", "conversation_id", help=help)
 
 
 def newest(things: str, default: int, most: int) -> Decorator:
+    """Decorator: --limit, how many of the newest `things` are shown: from 1 to `most`."""
     return click.option(
         "--limit",
         default=default,
@@ -204,7 +207,7 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
 
 
 def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
-    """Read the JSON object in a file. Raises RequestError, which begins with `name`."""
+    """Read the JSON object in a file. Raises RequestError: `name` begins, `hint` ends its text."""
     value = read_json(file.read(MAX_LINE + 1))
     if not isinstance(value, dict):
         problem = f"expected a JSON object, got {type(value).__name__}{hint}"
@@ -213,7 +216,7 @@ def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
 
 
 def read_arguments(given: str, name: str) -> Any:
-    """The arguments of a call: a JSON object or a command line; "-" reads it from standard input.
+    """Read a call's arguments: a JSON object or a command line. "-" reads standard input.
 
     Raises RequestError, which begins with `name`.
     """
@@ -243,9 +246,9 @@ def open_memory(
 
 
 def open_existing(**where: Any) -> ToolMem:
-    """As `open_memory`, for a store that exists. Raises RequestError.
+    """As `open_memory`, but raises RequestError if the store or workspace does not exist.
 
-    `workspace`: None means that of `_usual_workspace`.
+    `workspace` None: `default`, or the only workspace that holds something.
     """
     named = where.pop("workspace", "")
     memory = open_memory(**where)

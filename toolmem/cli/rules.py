@@ -34,7 +34,7 @@ from toolmem.text.display import counted, plain, visible
 
 @click.group()
 def rules() -> None:
-    """Show and change what the user demands of agents."""
+    """Show and change the rules: what the user demands of agents."""
 
 
 @rules.command("list")
@@ -55,9 +55,9 @@ def rules() -> None:
 def list_rules(
     memory: ToolMem, tool: str | None, session: str | None, as_json: bool, **chosen: Any
 ) -> None:
-    """List the rules of one TOOL or of all, with how often each stopped a call, and when last.
+    """List the rules of one TOOL or of all.
 
-    A rule with the effect `ask` does not stop a call: the user is asked about it.
+    It shows how often each rule stopped a call, or asked the user about one, and when it last did.
 
     \b
     Examples:
@@ -124,10 +124,10 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     "--effect",
     type=click.Choice(get_args(Effect)),
     help="Stop calls (deny), ask the user about them (ask), or only remind the agent (remind). "
-    "Without this option and --when, TEXT is read to find the effect and the calls meant.",
+    "Without this option and --when, both the effect and the calls are read from TEXT.",
 )
-@click.option("--when", help="Apply the rule only if a condition in this JSON list holds.")
-@click.option("--unless", help="Exempt calls for which a condition in this JSON list holds.")
+@click.option("--when", help="Match calls by this JSON list of tests (see `toolmem note --help`).")
+@click.option("--unless", help="Exempt calls for which a test in this JSON list holds.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
@@ -169,7 +169,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @click.argument("tools", cls=options.Values, metavar="[TOOLS | NAME=VALUE]...")
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
-    """Print the rules of these TOOLS, or of all, as a system prompt has them."""
+    """Print the rules of TOOLS, or of all, as in a system prompt."""
     text = memory.tool_rules_for_prompt(list(tools) or None).rendered
     for line in text.splitlines():
         click.echo(plain(line, 3_000))
@@ -179,7 +179,7 @@ def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
 @options.with_memory()
 @options.as_json
 def review(memory: ToolMem, as_json: bool) -> None:
-    """List the requests: new rules and changes of rules that wait for you."""
+    """List the requests that wait for you: new rules and changes."""
     found = memory.rules.requests()
     if as_json:
         print_json(found)
@@ -195,7 +195,7 @@ def review(memory: ToolMem, as_json: bool) -> None:
 @console.yes
 @options.with_memory()
 def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
-    """Show the request for a rule, ask whether you agree, and carry it out.
+    """Carry out the request for a rule, after you were asked.
 
     Without a terminal nothing is shown or asked, and in a store that a hook guards nothing is done.
     """
@@ -264,10 +264,10 @@ def restore(memory: ToolMem, rule_id: str) -> None:
 def try_rule(
     memory: ToolMem, rule: tuple[str, ...], call: str | None, recorded: int | None, as_json: bool
 ) -> None:
-    """Show what a rule would stop, and how many of these calls had worked. Nothing is changed.
+    """Count the calls that a rule would stop. Nothing is changed.
 
-    A rule with a request is tried as the request would change it. A sentence is read as `rules add`
-    reads it.
+    It also says how many of these calls had worked. ID is that of a rule; if a request waits to
+    change it, the changed rule is tried. TOOL and SENTENCE are read as `rules add` reads them.
 
     \b
     Examples:
@@ -313,9 +313,9 @@ def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @options.with_memory()
 def export_rules(memory: ToolMem, file: Path) -> None:
-    """Write the rules that calls are checked against into FILE, or to stdout (-).
+    """Write the rules that calls are checked against into FILE.
 
-    FILE is a team's file of rules. The other rules in it and its comments stay.
+    FILE is a team's file of rules, or - for standard output. Its other rules and comments stay.
 
     \b
     Example:
@@ -346,9 +346,9 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 )
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
-    """Show which rules FILE would change, ask whether you agree, and change them.
+    """Show which rules FILE would change, ask you, and change them.
 
-    FILE is a team's file of rules; - is standard input. Rules that are not in it are named, and
+    FILE is a team's file of rules, or - for standard input. Rules that are not in it are named, and
     stay. Exit code 1: something waits for you. `toolmem import` reads calls of other programs, and
     `toolmem store import` dumps of a workspace.
 
@@ -373,14 +373,14 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 
 @rules.command("capture")
 @click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
-@click.option("--conversations", type=options.InputFile(), help="Read this file of conversations.")
+@click.option("--conversations", type=options.InputFile(), help="Read chats from this JSONL file.")
 @click.option("--apply", "applies", is_flag=True, help="Store the rules that are found.")
 @options.memory_options
 @options.as_json
 def capture(
     turns: Path | None, conversations: Path | None, applies: bool, as_json: bool, **where: Any
 ) -> None:
-    """Show which rules would be made of the messages of a user in turns or conversations.
+    """Show which rules would be made of a user's messages.
 
     A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
 

@@ -42,11 +42,11 @@ _SPEAKER_NOTICES = {
 @options.store
 @options.overrides
 def serve(opens: bool, read_only: bool, **where: Any) -> None:
-    """Serve flows, rules and checks over HTTP, and pages for a browser, until Ctrl-C.
+    """Serve the memory over HTTP, with a console for your browser.
 
-    Without a token, it can be reached only from this machine. With a token in TOOLMEM_TOKEN or
-    auth.token_file, `http.host` may be any address. To decide about rules on the pages, sign in by
-    the link that is printed in your terminal.
+    Ctrl-C stops it. Without a token, it can be reached only from this machine. With a token in
+    TOOLMEM_TOKEN or auth.token_file, `http.host` may be any address. To decide on rules in the
+    console, sign in by the link that is printed in your terminal.
 
     \b
     Examples:
@@ -80,10 +80,10 @@ def serve(opens: bool, read_only: bool, **where: Any) -> None:
 @click.command("serve")
 @options.memory_options
 def serve_mcp(workspace: str, **where: Any) -> None:
-    """Serve MCP over stdin and stdout, for a host that starts this command; or over HTTP.
+    """Serve the memory over MCP, by stdin and stdout or by HTTP.
 
-    Over HTTP, an address that other machines reach needs a token in TOOLMEM_TOKEN or
-    auth.token_file.
+    For stdin and stdout, a host starts this command. For HTTP, set mcp.transport=streamable-http;
+    other machines can reach it only with a token in TOOLMEM_TOKEN or auth.token_file.
     """
     require_mcp()
     from toolmem.server.mcp.server import McpService
@@ -110,7 +110,7 @@ def listen(
 ) -> None:
     """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError.
 
-    `started`: called with the address once it listens.
+    `make` builds it. `path` ends the printed address. `started` gets the address once it listens.
     """
     import uvicorn
 

@@ -23,7 +23,8 @@ class SignInTerminal:
     """
 
     def __init__(self) -> None:
-        self._address, self._link = "", ""
+        self._address = ""
+        self._link = ""
         self._ended = threading.Event()  # set when the open question ends
         self._asking: threading.Thread | None = None
 
@@ -33,12 +34,12 @@ class SignInTerminal:
         return hasattr(os, "tcgetpgrp")
 
     def open(self, address: str) -> None:
-        """Print the link, now that the service listens."""
+        """Print the link to sign in at `address`, where the server listens now."""
         self._address = address
         click.echo(self._link.format(address=address), err=True)
 
     def show_link(self, code: str, told: str = "") -> None:
-        """Print the link by which a code signs in. An open question ends."""
+        """Make a link with this code; print it once the server listens. Ends an open question."""
         self._ended.set()
         if told:
             click.echo(f"\n{told}", err=True)

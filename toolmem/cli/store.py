@@ -33,7 +33,7 @@ def store() -> None:
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Show the workspaces of a store, and how many calls and tools each holds.
+    """Count the calls and tools in each workspace of a store.
 
     \b
     Example:
@@ -53,7 +53,7 @@ def info(memory: ToolMem, as_json: bool) -> None:
 @console.store_file
 @options.no_settings
 def trust(store: str | None) -> None:
-    """Follow the rules and guidance of a store that was made elsewhere.
+    """Trust the rules and guidance of a store that was made elsewhere.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def trust(store: str | None) -> None:
 @options.memory_options
 @click.option("--drop", is_flag=True, help="Delete the copy instead, so that its rules end.")
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
-    """Write rules that a store lost back into it, from their copy.
+    """Restore the rules that a store lost, from their copy.
 
     Hooks copy the rules that hold into the state folder; Elasticsearch copies them into an index of
     their own. A newer rule in the store is kept.
@@ -136,12 +136,12 @@ def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
 def copy_store(
     source: str, target: str, workspace: str | None, trust: bool, overrides: tuple[str, ...]
 ) -> None:
-    """Copy calls, guidance and rules from one store to another, and compare both.
+    """Copy the calls, guidance and rules of a store to another.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What TARGET
-    already holds stays as it is, so a copy that was interrupted can be repeated. Rules and guidance
-    count as your own in the copy: without --trust, nothing is copied from a store that is not
-    trusted.
+    already holds stays as it is, so a copy that was interrupted can be repeated. Afterwards both
+    are compared. Rules and guidance count as your own in the copy: without --trust, nothing is
+    copied from a store that is not trusted.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from toolmem.testing.model_server import ModelServer
 
 @click.group()
 def testing() -> None:
-    """Run stand-ins for tests."""
+    """Serve a stand-in for a paid model, for tests."""
 
 
 @testing.command()
@@ -42,9 +42,9 @@ def testing() -> None:
 def serve(
     port: int, faults: tuple[str, ...], every: int, share: float, latency: float, key: str
 ) -> None:
-    """Serve a model on this machine, in DashScope's protocol and OpenAI's.
+    """Serve a stand-in for the models of DashScope and OpenAI.
 
-    Its replies are plausible, and the same prompt always gets the same reply. Ctrl-C ends it.
+    Its replies are plausible, and the same prompt always gets the same reply. Ctrl-C stops it.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from toolmem.text.display import plain
 
 @click.group(cls=LazyGroup, default="list")
 def tools() -> None:
-    """Show what a store knows of its tools."""
+    """List the tools of a store, and show or shorten their guidance."""
 
 
 @tools.command("list")

@@ -44,7 +44,7 @@ _FOLDER_LINE = re.compile(rb"\\n {1,8}- (/[^\\\"]{1,4096})\\n")
 
 
 def agent_folders(home: Path, variables: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """The folder in which each agent keeps its sessions. `variables`: None: the environment."""
+    """Return the folder of each agent's sessions. `variables` None: those of the environment."""
     environment = os.environ if variables is None else variables
     return {
         agent: Path(environment.get(variable) or home / folder) / part
@@ -81,10 +81,10 @@ def find_sessions(
     variables: Mapping[str, str] | None = None,
     unreadable: Callable[[OSError], None] | None = None,
 ) -> list[Session]:
-    """Every session of every agent. Symbolic links are not followed.
+    """Find the sessions of all coding agents below `home`. Symbolic links are not followed.
 
-    `known`: folders, to recognize sessions that have only a digest of their folder. `unreadable` is
-    called for each folder that cannot be read.
+    `known`: folders that a session may belong to that names only a digest of its folder.
+    `unreadable` is called for each folder that cannot be read.
     """
     found: list[Session] = []
     for agent, root in agent_folders(home, variables).items():
@@ -153,14 +153,14 @@ def _size(path: Path) -> int | None:
 
 
 def without_hook(title: str, project: str) -> str:
-    """The name of an agent, or "" if its hook is installed in the project or for the user."""
+    """Return an agent's name; "" if its hook is installed in the project or for the user."""
     agent = next(each for each in AGENTS.values() if each.title == title)
     projects = {each.project for each in installed() if each.agent == agent.name}
     return "" if projects & {project, ""} else agent.name
 
 
 def in_words(sessions: Iterable[Session]) -> str:
-    """`12 of Claude Code, 3 of Codex (4.1 MB)`."""
+    """Count sessions in words: `12 of Claude Code, 3 of Codex (4.1 MB)`."""
     found = list(sessions)
     counts = Counter(each.agent for each in found)
     text = ", ".join(f"{count:,} of {agent}" for agent, count in counts.items())
@@ -176,7 +176,7 @@ def _size_in_words(size: int) -> str:
 
 
 class Chosen(Struct):
-    """What an import reads."""
+    """What an import reads, and what it leaves out."""
 
     project: str  # its root
     from_agents: bool = False

@@ -39,13 +39,13 @@ _ADDRESSES = {
 
 
 class Environment(Struct, frozen=True):
-    """The variables of the process, and those of `.env`, which count where the process has none."""
+    """Environment variables: `real` of the process; `dotenv` of `.env`, for what `real` lacks."""
 
     real: Mapping[str, str] = {}
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """Return name and value of the first of these variables that is set, or ("", "")."""
+        """Find the first set variable: (name, value), or ("", ""). `dotenv_alone`: in `.env`."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:
@@ -66,7 +66,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def resolve_references(layer: Layer, real: Mapping[str, str], problems: list[str]) -> Layer:
-    """Replace each `${oc.env:...}` of a layer by the variable's value."""
+    """Replace `${oc.env:NAME,default}` in values. Adds unset variables to `problems`."""
     resolved: Layer = {}
     for path, (value, origin) in layer.items():
         missing: list[str] = []
@@ -105,7 +105,7 @@ def _scalar(text: str) -> Any:
 
 
 def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Layer:
-    """Addresses and keys of models, and hosts of Elasticsearch, from the environment."""
+    """Return model addresses and keys, and Elasticsearch hosts, that only `env` gives."""
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))
@@ -170,16 +170,16 @@ def _address_and_key(
 
 
 def with_guard_switch(layer: Layer, real: Mapping[str, str], warnings: list[str]) -> Layer:
-    """Expand `guard: off` to all four sources. TOOLMEM_GUARD=off wins over files and overrides.
+    """Turn `guard: off` into `off` for each source of decisions. TOOLMEM_GUARD=off does so, too.
 
-    A value of the variable that is neither on nor off adds a warning, and the guard stays on.
+    A value of the variable that is neither on nor off is ignored, with a warning.
     """
     whole = layer.get(("guard",))
     word = real.get("TOOLMEM_GUARD", "").strip().lower()
     if word in OFF_WORDS:
         whole = Setting("off", "TOOLMEM_GUARD")
     elif word and word not in _ON:
-        warnings.append(f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: the guard stays on")
+        warnings.append(f"TOOLMEM_GUARD: expected off or on, got {word[:40]!r}: it is ignored")
     if whole is None or whole.value not in ("off", False):
         return layer
     others = {path: each for path, each in layer.items() if path[0] != "guard"}
@@ -216,7 +216,7 @@ def is_local(address: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, a name or a `Host` header, with or without port, is this machine."""
+    """Whether a host, such as `localhost:8002`, `127.0.0.1` or `[::1]`, is this machine."""
     found = _HOST.fullmatch(host.strip())
     name = (found["six"] or found["name"]).rstrip(".").lower() if found else host
     if name == "localhost" or name.endswith(".localhost"):

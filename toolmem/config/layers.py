@@ -22,7 +22,7 @@ BACKENDS = ("llm", "embedding_model", "vector_store")  # sections whose entries 
 
 
 class Setting(NamedTuple):
-    """A value and where it came from: `default`, `my.yaml:12` or `override`."""
+    """A value and where it came from: `default:3` (packaged), `my.yaml:12` or `override`."""
 
     value: Any
     origin: str
@@ -32,7 +32,7 @@ Layer = dict[Path, Setting]
 
 
 class Loader(yaml.SafeLoader):
-    """PyYAML with toolmem's rules for scalars."""
+    """A YAML loader that reads all scalars but numbers, `true`, `false` and `null` as text."""
 
 
 Loader.yaml_implicit_resolvers = {}
@@ -61,7 +61,7 @@ _ENDS = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken
 
 
 def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
-    """Yield the tokens of a YAML text. Raises MarkedYAMLError if it would make PyYAML slow."""
+    """Yield the tokens of a YAML text. Raises MarkedYAMLError at too many levels or aliases."""
     depth = 0
     aliases = 0
     for token in yaml.scan(text, Loader=loader):
@@ -76,7 +76,7 @@ def tokens(text: str, loader: Any = Loader) -> Iterator[Any]:
 
 
 def check_yaml(text: str) -> None:
-    """Raise MarkedYAMLError if a text is too large, or becomes too large with its aliases."""
+    """Raise MarkedYAMLError if a YAML text is too large, as it is or with aliases expanded."""
     if len(text) > MAX_YAML:
         raise yaml.MarkedYAMLError(problem=f"over {MAX_YAML:,} bytes")
     if yaml.AliasToken not in set(map(type, tokens(text))):
@@ -96,7 +96,7 @@ def check_yaml(text: str) -> None:
 
 
 def read_yaml(text: str, name: str, problems: list[str]) -> Layer:
-    """Read the layer of a file. `name`: of the file, for origins and problems."""
+    """Read YAML text as a layer. `name`: of its file, for origins. Adds to `problems`."""
     loader = Loader(text)
     layer: Layer = {}
 
@@ -140,7 +140,7 @@ _LOOKS_LIKE_JSON = re.compile(r"\s*(?:['\"\[{]|[^:#\s]*\Z)")
 
 
 def read_override(item: str) -> Layer:
-    """`llm.default.model_name=qwen-plus` as a layer. Raises ConfigError."""
+    """Read an override such as `llm.default.model_name=qwen-plus`. Raises ConfigError."""
     name, equals, text = item.lstrip("-").partition("=")
     path = tuple(bracketed or plain for bracketed, plain in _STEP.findall(name))
     if not equals or not path:
@@ -155,7 +155,7 @@ def read_override(item: str) -> Layer:
 
 
 def merged(*layers: Layer) -> Layer:
-    """Merge layers. A value replaces an earlier section, and a section an earlier value.
+    """Merge layers; later ones win, also where one has a value and the other a section.
 
     A layer that changes the backend of a model or store drops that entry's earlier settings.
     """
@@ -180,7 +180,7 @@ def origin_suffix(layer: Layer, path: Path) -> str:
 
 
 def as_tree(layer: Layer) -> dict[str, Any]:
-    """The layer as nested dicts."""
+    """Return the values of a layer as nested dicts."""
     root: dict[str, Any] = {}
     for path, setting in layer.items():
         here = root

@@ -30,7 +30,7 @@ def foreign_ops() -> frozenset[str]:
 
 
 def translate(layer: Layer, provided: Collection[str]) -> tuple[Layer, list[str], list[str]]:
-    """The layer in toolmem's terms, the keys that were ignored, and the ops that toolmem lacks.
+    """Translate ReMe's settings. Returns the layer, the ignored keys, and ops that toolmem lacks.
 
     `provided`: names of the registered ops.
     """
@@ -60,6 +60,6 @@ def _is_foreign(name: str, provided: Collection[str]) -> bool:
 
 
 def foreign_ops_of(flow_content: str, provided: Collection[str]) -> list[str]:
-    """The ops of a flow that toolmem does not provide, in snake_case."""
+    """Return the ops of ReMe in a flow that toolmem does not provide, in snake_case."""
     names = (snake_case(name) for name in _NAME.findall(flow_content))
     return list(dict.fromkeys(name for name in names if _is_foreign(name, provided)))

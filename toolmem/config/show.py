@@ -14,7 +14,7 @@ from toolmem.config.load import Configuration
 
 
 class ShownSetting(NamedTuple):
-    """A setting without credentials. `origin`: my.yaml:2, default:3 (packaged), operation add."""
+    """A setting without credentials. `origin`: `my.yaml:2`, `default:3` (packaged) and so on."""
 
     name: str
     value: Any
@@ -24,7 +24,7 @@ class ShownSetting(NamedTuple):
 def shown_settings(
     configuration: Configuration, params: Mapping[str, tuple[Struct, Mapping[str, Any]]]
 ) -> list[ShownSetting]:
-    """All settings, sorted. `params`: effective params and literals of each op in a flow."""
+    """List settings by name. `params`: by op, those in force, and those set in a flow's text."""
     layer = configuration.layer
     found = {
         path: value

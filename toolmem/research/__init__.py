@@ -5,8 +5,8 @@
 of calls that worked with its interval, `compare` compares two evaluations, `costs` counts what
 summaries would cost.
 `importing` adds the calls of recordings to a memory: `hook_calls` finds calls that a hook recorded,
-`import_runs` lists imports and removes one, `older_failures` counts failures that are too old for a
-summary. `backtest` measures guidance from older calls on newer ones.
+`import_runs` lists imports and removes one, `older_failures` adds failures that are too old for a
+summary. `backtest` measures whether guidance from older calls fits newer ones.
 """
 
 from toolmem.research.costs import summarization_costs as summarization_costs

@@ -1,8 +1,8 @@
-"""Measure guidance on recorded calls: made of earlier conversations, asked about later ones.
+"""Measure whether guidance from earlier conversations names the repairs of later failures.
 
-The calls are split at a moment, with no task on both sides. A card is written from the earlier
-part, as while the tool was in use; no model is asked. For each later failure that the tool's next
-calls repaired, the card must name the kind of repair.
+The conversations are split by time, and no task is in both parts. A card is written from the
+earlier part, with the updates that it would have had in use; no model is asked. Of the later
+failures that the tool's next calls repaired, those are counted whose repair the card names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Calls = Sequence[ToolCallResult]
 
 
 class Repaired(Struct, frozen=True):
-    """A later failure after which the tool worked again, within three calls of its conversation."""
+    """A failure that one of the tool's next three calls in the same conversation repaired."""
 
     tool_name: str
     position: int  # of the failed call
@@ -66,7 +66,7 @@ class LaterRepairs(Struct, frozen=True, kw_only=True):
     has_tasks: bool = False  # True: no task is in both halves
 
     def sentence(self, calls: int) -> str:
-        """Write these figures as sentences. `calls`: how many calls the page is about."""
+        """Return these figures as sentences. `calls`: the number of all calls, used here or not."""
         if not self.with_conversation:
             return "No call names its conversation. Which call repaired a failure is not known."
         which = "these calls" if calls == self.calls else f"the newest {self.calls:,} calls"
@@ -104,9 +104,9 @@ class Split(Struct, frozen=True):
 def later_repairs(calls: Calls) -> LaterRepairs:
     """Measure guidance from the older half of judged calls, oldest first, on the newer half.
 
-    Failures of one conversation resemble each other, so the interval is Wilson's for the number of
-    independent failures if all failures of a conversation were alike (L. Kish, "Survey Sampling",
-    1965, section 5.4).
+    Failures of one conversation resemble each other, so they prove less than as many independent
+    ones. The interval is Wilson's for the number that remains if all failures of a conversation
+    were alike (L. Kish, "Survey Sampling", 1965, section 5.4).
     """
     newest = calls[-MAX_CALLS:]
     used = sorted((c for c in newest if c.conversation_id), key=lambda call: call.create_time)
@@ -182,9 +182,9 @@ def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
 def split(calls: Calls, fold: int = 0) -> Split:
     """Split the conversations into halves, by the time of their first call.
 
-    A task in both halves goes where it has more conversations. Tasks with equal numbers go to the
-    sides in turn; fold 1 swaps their sides, and its later part has only them. If some call names no
-    conversation, the calls are split by time.
+    A task in both halves stays only where it has more conversations. Tasks with as many in both
+    stay in one half by turns; `fold` 1 swaps these halves, and `later` then has only these tasks.
+    If some call names no conversation, the calls are split by time.
     """
     groups = sorted(conversations(calls), key=lambda group: (calls[group[0]].create_time, group[0]))
     if sum(map(len, groups)) < len(calls):
@@ -209,7 +209,7 @@ def split(calls: Calls, fold: int = 0) -> Split:
 
 
 def task_of(call: ToolCallResult) -> str:
-    """Return the task of a call, the same in each run of it; "" if its metadata names none."""
+    """Return `dataset/domain/task_id` of a call's metadata; "" if that has no `task_id`."""
     task = call.metadata.get("task_id")
     if task in (None, ""):
         return ""
@@ -229,7 +229,7 @@ def _sides(tasks: Sequence[str], half: int, fold: int) -> tuple[dict[str, str], 
 
 
 def repaired_failures(calls: Calls) -> list[Repaired]:
-    """The repaired failures of one tool. Only calls that name their conversation count."""
+    """Find the repaired failures in one tool's calls. Calls without a conversation are not used."""
     seen = outcomes(calls)
     found = []
     for one in recoveries(seen.attempts._replace(worked=seen.worked)):
@@ -244,8 +244,8 @@ def repaired_failures(calls: Calls) -> list[Repaired]:
 def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
     """Whether guidance, cut to `budget` tokens, names a repair of this failure.
 
-    The line's error must have the same message or class, or half of the message's first words.
-    The value before the repair may differ.
+    A line of guidance counts if its error has the message or class of the failure, or half of the
+    message's first eight words. The value that the repair replaced may differ.
     """
     kept = set(fit(guidance, budget).splitlines())
     asked = set(map(_kind, one.repairs))

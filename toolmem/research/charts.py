@@ -101,7 +101,7 @@ def score_chart(tools: pd.DataFrame) -> Chart:
 
 
 def error_chart(errors: pd.DataFrame) -> Chart:
-    """Draw how many calls failed, by error class, the most frequent first."""
+    """Draw how many calls failed by error class, from the table `errors`; most failures first."""
     sums = errors.groupby("error_class")[["calls", "silent_failures"]].sum().astype(int)
     shown = sums.sort_values("calls", ascending=False, kind="stable").head(MAX_BARS)
     chart, axes = _chart(shown.index, "Why calls failed", "failed calls")
@@ -113,7 +113,7 @@ def error_chart(errors: pd.DataFrame) -> Chart:
 
 
 def skip_chart(skips: pd.DataFrame) -> Chart:
-    """Draw the prompt tokens that the two summaries sent and saved."""
+    """Draw the prompt tokens that both summaries sent and saved, from the table `skips`."""
     names = {"sent_prompt_tokens": "sent", "saved_prompt_tokens": "saved: nothing was new"}
     sums = skips.groupby("run", sort=False)[list(names)].sum().astype(int)
     estimated = ", estimated" if bool(skips["estimated"].all()) else ""

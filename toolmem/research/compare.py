@@ -41,7 +41,7 @@ Calls = Sequence[ComparedCall | CallRow]
 
 
 class Shares(Struct, kw_only=True):
-    """A share of calls in each of both evaluations; None if no call has the value."""
+    """A share of calls in evaluations A and B, and its change from A to B. None: not known."""
 
     a: float | None
     b: float | None
@@ -62,7 +62,7 @@ class ComparedTool(Struct, kw_only=True):
 
 
 class Comparison(Struct, kw_only=True):
-    """Two evaluations. If they have the same calls, each call is compared with itself."""
+    """How B differs from A. If both have the same calls, each call is compared with itself."""
 
     tools: list[ComparedTool]  # all together, then by name
     is_paired: bool
@@ -75,7 +75,7 @@ class Comparison(Struct, kw_only=True):
 
 
 def read_calls(place: str | os.PathLike[str]) -> list[ComparedCall]:
-    """Read `calls.csv`, or that in a folder that an evaluation wrote. Raises RequestError."""
+    """Read the calls of an evaluation from `calls.csv` or its folder. Raises RequestError."""
     path = Path(place) / "calls.csv" if Path(place).is_dir() else Path(place)
     csv.field_size_limit(2**31 - 1)
     try:
@@ -94,7 +94,8 @@ def read_calls(place: str | os.PathLike[str]) -> list[ComparedCall]:
             ]
     except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
         what = f"{error} is missing or not read" if isinstance(error, KeyError) else str(error)
-        what = error.strerror or what if isinstance(error, OSError) else what
+        if isinstance(error, OSError):
+            what = error.strerror or what
         problem = f"{path}: {what}; name a folder that `toolmem evaluate --out FOLDER` wrote"
         raise RequestError(problem, "evaluation") from None
 
@@ -108,7 +109,7 @@ def _score(text: str) -> float | None:
 
 
 def compare(a: Calls, b: Calls) -> Comparison:
-    """Compare rows of the table `calls`. Raises RequestError if no tool is in both."""
+    """Compare the calls of evaluations A and B. Raises RequestError if no tool is in both."""
     names_a, names_b = ({call.tool_name for call in calls} for calls in (a, b))
     common = names_a & names_b
     if not common:

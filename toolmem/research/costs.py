@@ -48,7 +48,7 @@ Watch = Callable[[ToolCallResult, Guidance | None], None]
 
 
 class PolicyCost(Struct, kw_only=True):
-    """What one policy would send. Tokens are estimates."""
+    """What summaries under one policy would send and cost. Tokens are estimates."""
 
     policy: str = ""
     requests: int = 0
@@ -81,7 +81,10 @@ def summarization_costs(
     config: str | None = None,
     overrides: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The policies of `bill` as rows, by name, with the fields of `PolicyCost`."""
+    """Estimate what summaries of these calls would cost, with a row for each policy.
+
+    Rows are indexed by the policy's name; columns are the fields of `PolicyCost`. See `bill`.
+    """
     found = bill(calls, policies, config=config, overrides=overrides)
     return frame_of(PolicyCost, found.policies).set_index("policy")
 
@@ -95,12 +98,12 @@ def bill(
     watch: Watch = lambda call, guidance: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bill:
-    """Replay calls in their order under each policy: params of SummaryToolMemoryOp.
+    """Replay calls in their order, and estimate what their summaries would cost by policy.
 
-    Tools are summarized after the last call of each conversation, or after every ten calls without
-    one. Calls without a verdict are judged by rules. The model that `config` and `overrides` give
-    the op is priced and never asked. `watch` gets each call with the guidance at that moment.
-    Raises ConfigError.
+    `policies`: by name, params of SummaryToolMemoryOp. Tools are summarized after the last call of
+    each conversation, or after every ten calls without one. Calls without a verdict are judged by
+    patterns. The model in `config` and `overrides` is priced, but not asked. `watch` gets each call
+    with the guidance at that moment. Raises ConfigError.
     """
     from toolmem.llm.models import DEFAULT_MODEL, DryRunModel
 

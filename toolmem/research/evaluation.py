@@ -70,7 +70,7 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def worked(self) -> bool | None:
-        """Whether the judge found no failure, in the answer or in the flag, if it was shown one.
+        """Whether the call worked: the judge found no failure in its answer, nor in a flag it saw.
 
         None: the call was not judged, whatever its flag says.
         """
@@ -155,10 +155,11 @@ def evaluate(
 ) -> Evaluation:
     """Judge the calls of recordings, keep them in `memory`, and summarize their tools twice.
 
-    `memory` None: a temporary one. `tools`: their schemas. `ignore_success`: withhold the recorded
-    flag from the judge. `labels`: whether calls worked, by row. `by`: group the calls by `day`
-    (UTC) or by a field of their metadata. `limit`: the number of records to read. `begin_anew`:
-    `clear` the memory after the recording was read. Raises RequestError.
+    The second summary shows what is saved if nothing is new. `memory` None: a temporary one.
+    `format`, `mapping`: of the files. `tools`: their schemas. `ignore_success`: withhold the
+    recorded flag from the judge. `labels`: whether calls worked, by row. `by`: group the calls by
+    `day` (UTC) or by a field of their metadata. `limit`: read at most so many records.
+    `begin_anew`: `clear` the memory after the recording was read. Raises RequestError.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     started_at = datetime.now(UTC)
@@ -406,7 +407,7 @@ def _results(
 
 
 def agreement(evaluation: Evaluation, labels: Mapping[int, bool] | None = None) -> Agreement:
-    """How the judge's score agrees with labels by row; None: the labels of the evaluation."""
+    """Compare the judge's scores with `labels`, by row; None: the labels of the evaluation."""
     pairs = []
     for each in evaluation.calls:
         label = each.label if labels is None else labels.get(each.row)
@@ -416,7 +417,7 @@ def agreement(evaluation: Evaluation, labels: Mapping[int, bool] | None = None) 
 
 
 def agreement_of_worked(evaluation: Evaluation) -> Agreement:
-    """How `worked`, from which rates are counted, agrees with the labels of the evaluation."""
+    """Compare `EvaluatedCall.worked`, which rates are counted from, with the labels."""
     return _agreement((each.label, each.worked) for each in evaluation.calls)
 
 

@@ -12,8 +12,8 @@ from toolmem.research.tables import TABLES, columns
 
 
 def frame(evaluation: Evaluation, table: str) -> pd.DataFrame:
-    """One of `tables.TABLES`: calls, tools, groups, errors, lines, rules, skips, bad_records, costs
-    or ledger. Raises RequestError if no table has this name.
+    """Return a table: calls, tools, groups, errors, lines, rules, skips, bad_records, costs or
+    ledger. Raises RequestError if no table has this name.
 
     Columns have the types of `toolmem.read_calls`, and its names where they mean the same. A table
     without rows has its columns too.

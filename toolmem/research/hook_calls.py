@@ -18,14 +18,13 @@ MAX_SESSION = 10_000  # newest calls of a session that are compared by content
 
 
 class HookCalls:
-    """Finds the calls that a hook recorded, so that none is counted twice."""
+    """Finds imported calls that a hook recorded before, so that no call is counted twice."""
 
     def __init__(self, memory: ToolMem) -> None:
         self._store = memory.services.store()
         self._workspace = memory.workspace_name
-        self._first: dict[
-            int, int
-        ] = {}  # by hash of a hook's id: the hash of the first record's id
+        # By hash of a hook's id: the hash of the first record's id.
+        self._first: dict[int, int] = {}
         self._repeats: Counter[str] = Counter()  # further records with a hook's id
         self._numbers: dict[tuple[str, str | None], int] = {}  # by hook's id and record's id
         self._recorded: set[tuple[str, str | None]] = set()  # tool and id of calls found so far

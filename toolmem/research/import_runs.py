@@ -63,7 +63,7 @@ def _runs(store: Store, workspace: str) -> dict[str, ImportRun]:
 
 
 def keep_run(store: Store, workspace: str, key: str, run: ImportRun) -> list[ToolCallResult]:
-    """Count and return the pending batch's new calls. Their ids are stored apart from the log."""
+    """Count the new calls of a run's pending batch; store the run and their ids. Returns them."""
     new: list[ToolCallResult] = []
     ids: dict[str, list[str]] = {}
     for logged in logged_calls(store, workspace, after=run.pending or 0):
@@ -80,7 +80,7 @@ def keep_run(store: Store, workspace: str, key: str, run: ImportRun) -> list[Too
 
 
 def format_of(call: ToolCallResult) -> str:
-    """The format in which a call was read."""
+    """Return the format that an imported call was read in, such as `claude_code`."""
     form = call.metadata.get("format")
     return form if form in FOREIGN else OWN
 
@@ -95,7 +95,7 @@ class Forgotten(Struct):
 
 
 def imports(memory: ToolMem) -> dict[str, ImportRun]:
-    """The imports by id, oldest first."""
+    """Return the imports of the memory's workspace by id, oldest first."""
     return settled_runs(memory.services.store(), memory.workspace_name)
 
 
@@ -139,7 +139,7 @@ def forget_import(memory: ToolMem, import_id: str) -> Forgotten:
 
 
 def summary_writer(memory: ToolMem) -> GuidanceWriter:
-    """The configured writer of guidance."""
+    """Return the writer of guidance that summaries are configured with."""
     return memory.services.writer(memory.services.settings.op.get(OP, OpSection()))
 
 
@@ -149,7 +149,7 @@ def _out_of_date(store: Store, workspace: str, names: Iterable[str]) -> list[str
 
 
 class Traces:
-    """What an import left in a workspace: ids and verdicts of its calls. Raises RequestError."""
+    """Ids and verdicts of an import's calls. Raises RequestError if no import has this id."""
 
     def __init__(self, memory: ToolMem, import_id: str) -> None:
         store = memory.services.store()

@@ -25,7 +25,7 @@ from toolmem.research.backtest import LaterRepairs, later_repairs
 from toolmem.research.evaluation import BATCH
 from toolmem.research.hook_calls import HookCalls
 from toolmem.research.import_runs import IMPORTS, ImportRun, format_of, keep_run, settled_runs
-from toolmem.research.older_failures import count_older_failures
+from toolmem.research.older_failures import add_older_failures
 from toolmem.text.display import bounded
 
 MAX_BAD = 100  # bad records that are kept
@@ -68,15 +68,16 @@ class Imported(Struct, kw_only=True):
 
     @property
     def calls(self) -> int:
-        """New calls."""
+        """The number of new calls."""
         return sum(tool.calls for tool in self.tools.values())
 
     @property
     def failures(self) -> int:
+        """The number of new calls that failed."""
         return sum(tool.failures for tool in self.tools.values())
 
     def worst(self, number: int) -> list[str]:
-        """The `number` tools with the most failures."""
+        """Return the names of the tools with the most failures, at most `number`."""
         failing = [name for name, tool in self.tools.items() if tool.failures]
         return sorted(failing, key=lambda name: -self.tools[name].failures)[:number]
 
@@ -101,12 +102,12 @@ def import_recordings(
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
-    `searched`: further files, which nobody named; unreadable ones are counted. A file that was
-    imported and has not changed is not read, unless `again`, a format or a mapping is given. A call
-    that was imported before is left as it is. `folders`: of a database of OpenCode, only the
-    sessions that were started in these. `sources`: what `toolmem forget` lists instead of paths.
-    `progress` gets the result as it grows, first when it is empty, so that the caller has it if the
-    import is interrupted. Raises RequestError where nothing can be read.
+    `searched`: files that were found, not named; unreadable ones are only counted. A file that has
+    not changed since its import is not read, unless `again`, a format or a mapping is given. A call
+    that was imported before is left as it is. `folders`: by database of OpenCode, the folders whose
+    sessions are read. `sources`: what `toolmem forget` lists instead of paths. `progress` gets the
+    result while it grows, at first empty: the caller has it even if the import is interrupted.
+    Raises RequestError if nothing can be read.
     """
     files = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)
@@ -324,7 +325,7 @@ class _Import:
         """Summarize the tools, and count older failures, also of imports that were interrupted."""
         runs = self._store.list_records(self._workspace, IMPORT_RUNS)
         uncounted = {each.key: run for each in runs if (run := each.read(ImportRun)).is_open}
-        counted = count_older_failures(self._memory, newest, uncounted)
+        counted = add_older_failures(self._memory, newest, uncounted)
         with self._store.transaction():
             for each in self._store.list_records(self._workspace, IMPORT_RUNS):
                 if each.key in uncounted:

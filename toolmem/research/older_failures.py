@@ -25,8 +25,8 @@ from toolmem.research.import_runs import OP, summary_writer
 STEP = 30  # calls that are counted at once, read together with as many before them
 
 
-def count_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]) -> set[str]:
-    """Count failures of these imports that the next summary of their tool will not read.
+def add_older_failures(memory: ToolMem, calls: Calls, imports: Collection[str]) -> set[str]:
+    """Add failures of these imports to the history of their tool if no summary will read them.
 
     `calls`: the newest calls of the memory. Returns the tools whose history changed. A tool that
     another process changes meanwhile is left as it is.

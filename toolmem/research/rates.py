@@ -57,11 +57,12 @@ class Errors(NamedTuple):
 
     @property
     def share(self) -> float:
+        """The share of the labels that contradict the verdict; 0.0 without labels."""
         return self.wrong / self.labelled if self.labelled else 0.0
 
 
 def errors_of(calls: Iterable[Outcome]) -> dict[bool, Errors]:
-    """Count the judge's errors on labelled calls, by its verdict; {} if labels are too few."""
+    """Count the judge's errors on labelled calls, by verdict; {} with fewer than 20 labels."""
     pairs = [each for each in calls if None not in each]
     if len(pairs) < MIN_LABELS:
         return {}
@@ -73,7 +74,7 @@ def errors_of(calls: Iterable[Outcome]) -> dict[bool, Errors]:
 
 
 def rate_of(calls: Iterable[Outcome], errors: Mapping[bool, Errors] | None = None) -> Rate:
-    """The share of the calls with a verdict or label that worked. `errors`: of the judge."""
+    """Return the share of judged or labelled calls that worked, corrected by `errors`."""
     known = [each for each in calls if each != (None, None)]
     if not known:
         return Rate(None, *wilson_interval(0, 0))
@@ -126,7 +127,7 @@ def difference(a: Rate, b: Rate) -> Interval:
     """The 95 % interval of `b.rate - a.rate`, for unrelated calls.
 
     R. G. Newcombe, "Interval estimation for the difference between independent proportions",
-    Statistics in Medicine 17 (1998) 873-890, method 10. Both rates are known.
+    Statistics in Medicine 17 (1998) 873-890, method 10. Both rates must be known.
     """
     assert a.rate is not None and b.rate is not None
     change = b.rate - a.rate
@@ -137,7 +138,7 @@ def difference(a: Rate, b: Rate) -> Interval:
 
 
 def paired_difference(pairs: Sequence[tuple[bool, bool]]) -> Interval:
-    """The 95 % interval of the change between two verdicts on the same calls.
+    """The 95 % interval of the change in the share of True, from first to second of the pairs.
 
     A. Agresti and Y. Min, "Simple improved confidence intervals for comparing matched proportions",
     Statistics in Medicine 24 (2005) 729-740.
@@ -151,7 +152,7 @@ def paired_difference(pairs: Sequence[tuple[bool, bool]]) -> Interval:
 
 
 def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
-    """Agreement beyond chance, at most 1.0; None if all values are the same.
+    """Return the agreement of the pairs beyond chance, at most 1.0; None if all values are equal.
 
     J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
     Measurement 20 (1960) 37-46.
@@ -164,6 +165,6 @@ def kappa(pairs: Collection[tuple[bool, bool]]) -> float | None:
 
 
 def percentile(values: Sequence[Number], share: float) -> Number | None:
-    """The smallest value that at least this share of the values does not exceed; None: no value."""
+    """Return the smallest value that at least `share` of the values do not exceed; None: empty."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

@@ -48,7 +48,7 @@ class Shown(Struct):
 
 
 def write_page(evaluation: Evaluation, folder: Path) -> Path:
-    """Write the page. Returns its path."""
+    """Write `report.html` into `folder`. Returns its path."""
     notebook = Path(toolmem.__file__).parents[1] / "notebooks" / NOTEBOOK
     address = quote(os.path.relpath(notebook, folder)) if notebook.exists() else ""
     path = folder / "report.html"
@@ -57,9 +57,9 @@ def write_page(evaluation: Evaluation, folder: Path) -> Path:
 
 
 def write_csv_files(evaluation: Evaluation, folder: Path) -> list[Path]:
-    """Write the tables and `summary.json`, each whole or not at all. Returns their paths.
+    """Write the tables as CSV files, and `summary.json`. Returns their paths.
 
-    A spreadsheet finds no formula to run in them.
+    Each is replaced whole or not at all. What a spreadsheet would run gets an apostrophe before it.
     """
     summary = {
         "toolmem": toolmem.__version__,
@@ -79,7 +79,7 @@ def write_csv_files(evaluation: Evaluation, folder: Path) -> list[Path]:
 
 
 def page(evaluation: Evaluation, notebook: str = "") -> str:
-    """The page as HTML. `notebook`: the address of the notebook with the same tables; "": none."""
+    """Return the report as HTML. `notebook`: the address of one with the same tables; "": none."""
     tools = tables.tool_rows(evaluation)
     texts = {each.tool_name: each.guidance.text for each in evaluation.tools if each.guidance}
     cards = [

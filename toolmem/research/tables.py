@@ -78,7 +78,7 @@ class GroupRow(Figures, kw_only=True):
 
 
 class ToolRow(Figures, kw_only=True):
-    """One tool: figures of its recorded calls, then of its memory."""
+    """One tool: figures of its recorded calls, then what the memory has of it."""
 
     tool_name: str
     bad_records: int  # records that name this tool; they are in no figure
@@ -101,7 +101,7 @@ class ErrorRow(Struct):
 
 
 class LineRow(Struct):
-    """One line of guidance."""
+    """One line of guidance, and the calls behind it: `k` of `n`."""
 
     tool_name: str
     kind: str
@@ -112,7 +112,7 @@ class LineRow(Struct):
 
 
 class SkipRow(Struct, kw_only=True):
-    """The result of one of the two summaries of a tool."""
+    """What the first or the second summary of a tool did, and the tokens it sent or saved."""
 
     run: str  # "first", or "second", without new calls
     tool_name: str
@@ -229,7 +229,7 @@ def _figures(calls: Sequence[EvaluatedCall], errors: Mapping[bool, Errors]) -> d
 
 
 def group_rows(evaluation: Evaluation) -> list[GroupRow]:
-    """By group: all its calls, then the calls of each tool, the most failures first."""
+    """Rows for each group: one for all its calls, then one by tool, most failures first."""
     groups: defaultdict[tuple[str, str], list[EvaluatedCall]] = defaultdict(list)
     for each in evaluation.calls if evaluation.by else ():
         groups[each.group, ""].append(each)
@@ -313,7 +313,7 @@ def _summary_requests(evaluation: Evaluation) -> list[LedgerRow]:
 
 
 def disputed(evaluation: Evaluation) -> list[CallRow]:
-    """Return calls on which flag and judge disagree, one call of each tool, then a second, ..."""
+    """Return at most ten calls on which flag and judge disagree, one of each tool in turn."""
     turns: Counter[str] = Counter()
     ordered: list[tuple[int, EvaluatedCall]] = []
     for each in evaluation.calls:
@@ -324,7 +324,7 @@ def disputed(evaluation: Evaluation) -> list[CallRow]:
 
 
 def cost_rows(requests: Iterable[LedgerRow]) -> list[CostRow]:
-    """A row for each op, model and currency."""
+    """Sum up requests: a row for each op, model and currency."""
     groups: defaultdict[tuple[str, str, str], list[LedgerRow]] = defaultdict(list)
     for request in requests:
         groups[request.op, f"{request.backend}/{request.model}", request.currency].append(request)
@@ -351,7 +351,7 @@ class Table(NamedTuple):
 
 
 def columns(kind: type[Struct]) -> list[str]:
-    """The fields of a row. The names of a group and a tool come before their figures."""
+    """Return a table's column names. Names of groups and tools come before their figures."""
     fields = kind.__struct_fields__
     if not issubclass(kind, Figures):
         return list(fields)
