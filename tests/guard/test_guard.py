@@ -646,6 +646,14 @@ def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
     assert runs("ls # " + "x" * 25_001).action == "ask"
 
 
+def test_an_output_may_prove_a_failure_where_the_host_knows_nothing(forbid, guard, runs):
+    forbid({"command": "^git commit"}, unless=[{"earlier": TESTED}])
+    for output, action in (("1 failed, 2 passed in 0.1s\nExit code: 1", "deny"), ("", "ask")):
+        before = guard.before("Bash", {"command": "pytest"}, conversation_id="c")
+        guard.after(before, {"command": "pytest"}, output=output, failed=None)
+        assert runs("git commit").action == action
+
+
 def test_no_yes_answers_the_question_whether_tests_passed(forbid, guard, runs):
     worked = {"earlier": {"command": "^pytest", "worked": True}}
     forbid({"command": "^git commit"}, unless=[worked])

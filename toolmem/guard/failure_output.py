@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from toolmem.text.forms import word_set
 from toolmem.text.patterns import late_pattern
@@ -75,3 +76,11 @@ def occurs(pattern: re.Pattern[str], output: str) -> bool:
 def _is_exit_code(line: str) -> bool:
     words = {word.lower() for word in _WORD.findall(line)} if len(line) <= _MAX_CODE_LINE else set()
     return bool(words) and words <= _EXIT_CODE_WORDS and not words.isdisjoint(_EXIT_CODE_NOUNS)
+
+
+def shows_failure(tool_name: str, arguments: Any, output: str) -> bool:
+    """Whether the output of a call shows that it failed. No output proves that a call worked."""
+    from toolmem.judge.check import find_evidence  # hooks need it seldom, and it takes time to load
+    from toolmem.judge.expectation import expectation
+
+    return find_evidence(output, expectation(tool_name, arguments)) is not None

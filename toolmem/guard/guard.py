@@ -348,12 +348,11 @@ class Guard:
         output: str = "",
         failed: bool | None,
         call_id: str = "",
-        worked: bool | None = None,
     ) -> None:
         """Learn from the end of an allowed call. Raises StoreError.
 
-        `failed`: None if the host does not know. `worked`: then, whether the output shows success.
-        False is taken for a failure; True proves nothing.
+        `failed`: None if the host does not know. For rules on earlier calls, an output that shows a
+        failure is a failure then; no output proves a success.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):
@@ -377,8 +376,7 @@ class Guard:
             failures = state.failures
             error = record_outcome(failures, counted, outcome, failed=failed, call_id=call_id)
             if tests:
-                has_failed = True if failed is None and worked is False else failed
-                record_call(state.history, view, effects, tests, failed=has_failed)
+                record_call(state.history, view, effects, tests, output, failed=failed)
             if statement:
                 state.names.learn(statement, output, failed=bool(failed))
             return error

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from toolmem.guard.failure_output import shows_failure
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.store.storable import micros
 from toolmem.text.forms import short_key, word_set
@@ -170,10 +171,13 @@ def record_call(
     view: CallView,
     effects: CallEffects,
     asked: Mapping[str, EarlierTest],
+    output: str,
     *,
     failed: bool | None,
 ) -> None:
     """Record which tests a call met, and its writes of files. `asked`: all tests, by key."""
+    if failed is None and shows_failure(effects.tool, effects.arguments, output):
+        failed = True
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]

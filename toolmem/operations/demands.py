@@ -22,6 +22,7 @@ from toolmem.rules.notes.keep import NoteResult
 from toolmem.rules.notes.verify import REPLAYED, NoteContext
 from toolmem.rules.notes.width import Call
 from toolmem.rules.turn import Speaker, is_guest, tell_operator
+from toolmem.text.forms import word_tuple
 
 Quote = Annotated[str, "The user's words, copied exactly from one message."]
 UserMessages = Annotated[
@@ -29,14 +30,8 @@ UserMessages = Annotated[
     "The messages that the user typed. Without them, the user must approve the demand first.",
 ]
 SaidAt = Annotated[list[Moment] | None, "When each message in `user_message` was typed."]
-_HIDDEN = (  # from agents: the host knows these
-    "user_message",
-    "said_at",
-    "tools_available",
-    "conversation_id",
-    "turn",
-    "noted_by",
-    "speaker",
+_HIDDEN = word_tuple(  # from agents: the host knows these
+    "user_message said_at tools_available conversation_id turn noted_by speaker"
 )
 
 

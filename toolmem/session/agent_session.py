@@ -39,7 +39,6 @@ from toolmem.session.messages import (
     CountTokens,
     Message,
     is_same_call,
-    judged_record,
     keep_newest,
     key_of,
     message_tokens,
@@ -273,10 +272,10 @@ class AgentSession:
         call = next((c for c in self._checked_calls if c.decision.id == decision.id), None)
         if call is None or call.has_ended:
             raise RequestError("decision: expected one from `check`, of an open call", "decision")
-        call.has_ended, call.success = True, success
+        call.has_ended = True
+        call.success = success
         record = {"output": output, "success": success}
-        judged = judged_record(decision.tool_name, call.given, record)
-        self.recorder.report_end(decision, call.given, judged)
+        self.recorder.report_end(decision, call.given, record)
 
     @property
     def decisions(self) -> list[Decision]:
@@ -409,7 +408,7 @@ class AgentSession:
             if checked.has_ended:
                 return {"success": checked.success, **record}
             decision = checked.decision
-        self.recorder.report_end(decision, given, judged_record(name, given, record))
+        self.recorder.report_end(decision, given, record)
         return record
 
     def _store(self, calls: list[ToolCallResult]) -> None:

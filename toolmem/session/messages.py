@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
 
 from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments, read_chat, typed_text
-from toolmem.formats.records import read_records
 from toolmem.guard.repeats import call_identity
 from toolmem.judge.check import check
 from toolmem.models.calls import ToolCallResult
@@ -118,15 +116,6 @@ def read_object(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     """The arguments, or their JSON, as a dict. Another value such as `5` becomes `{"": 5}`."""
     value = read_arguments(arguments)
     return dict(value) if isinstance(value, Mapping) else {"": value}
-
-
-def judged_record(tool_name: str, given: Any, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record. If its `success` is unknown, `worked` is added, read from the output."""
-    if record.get("success") is not None:
-        return record
-    read = read_records([{"tool_name": tool_name, "input": given, **record}], datetime.now(UTC))
-    worked = tool_use(read.calls[0].call).success if read.calls else None
-    return {**record, "worked": worked}
 
 
 def key_of(tool_name: str, given: Any) -> str:

@@ -218,7 +218,6 @@ class CallRecorder:
                     output=str(record.get("output", "")),
                     failed=None if success is None else not success,
                     call_id=str(record.get("id", "")),
-                    worked=record.get("worked"),
                 )
         except ToolMemError as error:  # the call has run, and its result must reach the agent
             log.error("the guard did not learn how a call ended: %s", error)

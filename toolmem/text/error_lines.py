@@ -10,7 +10,7 @@ from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any
 
-from toolmem.text.forms import word_set
+from toolmem.text.forms import word_set, word_tuple
 from toolmem.text.patterns import late_pattern, read_patterns
 
 HEAD = 4000  # characters of an output that are read at its beginning, and as many at its end
@@ -18,17 +18,8 @@ MAX_MESSAGE = 2000  # characters of an error line
 _MAX_FIELD = 40  # characters of a field's name that is put before the message
 BLANK = "…"  # replaces what differs from call to call
 
-_ERROR_KEYS = (
-    "error",
-    "errors",
-    "error_message",
-    "error_description",
-    "message",
-    "msg",
-    "detail",
-    "details",
-    "reason",
-    "description",
+_ERROR_KEYS = word_tuple(
+    "error errors error_message error_description message msg detail details reason description"
 )
 _FIELD_KEYS = ("field", "param", "parameter", "loc")
 _KEYED = late_pattern(

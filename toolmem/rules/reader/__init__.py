@@ -14,10 +14,4 @@ demand is about; `conditions`, the calls that it forbids, if every word is under
 from toolmem.rules.reader.demands import Demand, too_long
 from toolmem.rules.reader.lifts import lifted, may_mean, possibly_lifted
 
-__all__ = [
-    "Demand",
-    "lifted",
-    "may_mean",
-    "possibly_lifted",
-    "too_long",
-]
+__all__ = ["Demand", "lifted", "may_mean", "possibly_lifted", "too_long"]
