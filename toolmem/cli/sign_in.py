@@ -37,11 +37,11 @@ class SignInTerminal:
         self._address = address
         click.echo(self._link.format(address=address), err=True)
 
-    def show_link(self, code: str, told: str = "") -> None:
+    def show_link(self, code: str, message: str = "") -> None:
         """Print the link by which a code signs in. An open question ends."""
         self._ended.set()
-        if told:
-            click.echo(f"\n{told}", err=True)
+        if message:
+            click.echo(f"\n{message}", err=True)
         self._link = f"To decide there, sign in: {{address}}/sign-in?code={code}"
         if self._address:
             self.open(self._address)

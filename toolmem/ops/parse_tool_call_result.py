@@ -105,9 +105,9 @@ def _without_known_ids(
 
 @register
 class UpdateVectorStoreOp(Op):
-    """Store the calls that an earlier op judged. Each tool keeps the newest, and all are counted.
+    """Store the calls that an earlier op judged. Each tool keeps its newest, but counts them all.
 
-    Without judged calls it does nothing: flows of ReMe end with it after a summary, too.
+    Without judged calls it does nothing, so that a flow of ReMe may end with it after a summary.
     """
 
     reads = ("workspace",)
