@@ -51,7 +51,7 @@ _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 
 def with_new_names(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename keys such as `workspace_id` (OLD_NAMES). Raises RequestError if both are given."""
+    """Rename keys such as `workspace_id` to `workspace`. Raises RequestError if both are given."""
     renamed = {key: value for key, value in request.items() if key not in OLD_NAMES}
     for old, new in OLD_NAMES.items():
         if request.get(old) is None:

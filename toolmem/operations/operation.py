@@ -99,7 +99,7 @@ class Operation:
         )
 
     def read(self, arguments: Mapping[str, Any]) -> Struct:
-        """Make a request of arguments. None counts as missing. Raises RequestError."""
+        """Make a request from arguments. None counts as missing. Raises RequestError."""
         present = {key: value for key, value in arguments.items() if value is not None}
         try:
             return msgspec.convert(present, self.request)

@@ -32,7 +32,7 @@ class ParseToolCallResultOp(Op):
     """
 
     class Params(Struct, frozen=True):
-        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # FIFO
+        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # per tool
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # do not use cached verdicts
 

@@ -126,7 +126,7 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Say whether the store works and has all its rules: 200 or 503. Why needs the token."""
+        """Answer 200 if the store works and lost no rules, else 503, with the token also why."""
         status = 200
         state = {"status": "ok"}
         try:
@@ -209,7 +209,7 @@ class Bounded:
 
 
 class BoundedProtocol(H11Protocol):
-    """Closes connections whose headers are late and, of too many unfinished ones, the oldest."""
+    """Closes connections whose headers are late, and the oldest if too many are unfinished."""
 
     _unfinished: ClassVar[dict[BoundedProtocol, None]] = {}  # the oldest first
     _deadline: asyncio.TimerHandle | None = None

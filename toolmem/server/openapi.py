@@ -20,7 +20,7 @@ WORKSPACE = {"type": "string", "description": "The name of the workspace."}
 
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
-    """Make the OpenAPI document of all operations and of `flows`, which are by name."""
+    """Make the OpenAPI document of all operations and of `flows` (by name)."""
     kinds = [_answer_type(operation) for operation in OPERATIONS.values()]
     (flow_answer, *answers), schemas = msgspec.json.schema_components(
         [FlowResponse, *kinds], ref_template="#/components/schemas/{name}"

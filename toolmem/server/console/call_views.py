@@ -49,7 +49,7 @@ def _listed(query: Query) -> dict[str, str]:
 
 
 def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
-    """The newest calls that match, oldest first. `page`: `before`, `limit`. Raises Refused."""
+    """Newest calls of the query, oldest first. `page`: `before` and `limit`. Raises Refused."""
     line = _line_of(memory, query)
     given: dict[str, Any] = {
         "tool_names": [query["of"]] if query.get("of") else None,

@@ -44,7 +44,7 @@ REVIEWS = ("approve", "reject", "withdraw", "restore")
 
 
 def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
-    """Carry out a form. Returns the address of the page with the result: `rule?id=r1`.
+    """Carry out a form. Returns the address of the page with the result, as `rule?id=r1`.
 
     Raises Refused: 404 if the rule or decision is gone, 409 if the rule changed since its page was
     read, 422 for an invalid change.

@@ -154,7 +154,7 @@ class Visitors:
             raise Refused(401, "Sign in with the configured token.")
 
     def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
-        """Begin a visit. `secret`: the token, or a code, for which the terminal asks its user.
+        """Begin a visit. `secret`: the token, or a code that the terminal then asks about.
 
         `form`: the random id of the form. Returns None if the secret is wrong. A code that was
         used before ends all visits, as somebody may have read it, and raises Refused.

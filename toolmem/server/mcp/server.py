@@ -35,7 +35,7 @@ not approved waits as a request."""
 
 
 class McpService:
-    """An MCP server for a memory. `workspace`: where none is named. Raises ConfigError."""
+    """An MCP server for a memory. `workspace`: the default one. Raises ConfigError."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self._tools = McpTools(memory, workspace)

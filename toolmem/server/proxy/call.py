@@ -24,7 +24,7 @@ _CALL_ID = "claudecode/toolUseId"  # Claude Code: the id of the model's call
 
 
 class ToolCall(Struct, kw_only=True):
-    """A `tools/call` request, until it has ended."""
+    """A `tools/call` request that waits for the user or runs at the server."""
 
     message: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -148,7 +148,7 @@ class Consents:
         return {"resultType": "input_required", **asked}
 
     def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Keep the user's yes to a call whose `result` is first a question of the server."""
+        """Keep the user's yes: the server's `result` first asks the user a question of its own."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 

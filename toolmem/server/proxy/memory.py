@@ -63,7 +63,7 @@ class ProxyMemory:
 
     @property
     def stores(self) -> Stores:
-        """The stores, opened at the first use, again after a failure. Raises StoreError."""
+        """The stores, opened at the first use. After a StoreError, the next use tries again."""
         with self._lock:
             if self._stores is None:
                 stores = self._open_stores()
@@ -140,7 +140,7 @@ class ProxyMemory:
         return advice
 
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """Return rules and guidance by tool, the same until the list changes: hosts cache it."""
+        """Return rules and guidance by tool. They change only with the list: hosts cache them."""
         from toolmem.formats.records import read_schemas
 
         new = []
