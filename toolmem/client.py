@@ -29,7 +29,7 @@ from toolmem.flow.runner import with_new_names
 from toolmem.formats.chat import change_texts
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
-from toolmem.operations.methods import AsyncMethods, Methods, takes
+from toolmem.operations.methods import AsyncMethods, Methods, signature_from
 from toolmem.operations.operation import Operation
 from toolmem.operations.results import NEXT_HEADER, Calls, Rows
 from toolmem.text.forms import encodable
@@ -141,7 +141,7 @@ class Client(Methods):
 class AsyncClient(AsyncMethods):
     """A Client with coroutines; its requests run in threads. Takes the arguments of Client."""
 
-    @takes(Client)
+    @signature_from(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Client(*args, **kwargs))
 

@@ -38,11 +38,11 @@ class SignInTerminal:
         self._address = address
         click.echo(self._link.format(address=address), err=True)
 
-    def show_link(self, code: str, told: str = "") -> None:
+    def show_link(self, code: str, message: str = "") -> None:
         """Make a link with this code; print it once the server listens. Ends an open question."""
         self._ended.set()
-        if told:
-            click.echo(f"\n{told}", err=True)
+        if message:
+            click.echo(f"\n{message}", err=True)
         self._link = f"To decide there, sign in: {{address}}/sign-in?code={code}"
         if self._address:
             self.open(self._address)

@@ -38,7 +38,7 @@ class Flows(NamedTuple):
 
 
 def bind_flows(configuration: Configuration, ops: Mapping[str, type[Op]]) -> Flows:
-    """Build every flow of the configuration. Raises ConfigError with all problems of settings."""
+    """Build the configured flows. `ops`: classes by name. Raises ConfigError with all problems."""
     problems = list(configuration.problems)
     known = _with_aliases(configuration, ops, problems)
     flows = {}
@@ -119,7 +119,7 @@ def _with_aliases(
 
 
 def bind_node(configuration: Configuration, node: Node) -> Node:
-    """Apply the configuration to a flow that was composed in Python."""
+    """Return a flow that was composed in Python, with the configured params of its ops."""
     if isinstance(node, Composition):
         return type(node)(*(bind_node(configuration, part) for part in node.parts))
     assert isinstance(node, Op)
@@ -129,7 +129,7 @@ def bind_node(configuration: Configuration, node: Node) -> Node:
 def bind_op(
     configuration: Configuration, op_class: type[Op], key: str, literals: Mapping[str, Any]
 ) -> Op:
-    """Make an op with its effective params. Raises ConfigError."""
+    """Make an op. Overrides win over `literals`, which win over files. Raises ConfigError."""
     from_files = configuration.op_params(key, overrides=False)
     from_overrides = configuration.op_params(key, overrides=True)
     params = {**from_files, **literals, **from_overrides}

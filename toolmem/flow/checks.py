@@ -11,7 +11,7 @@ OLD_WORKSPACE_KEY = "workspace_id"  # in ReMe and OpenHuman
 
 
 def check_flow(node: Node, available_keys: Iterable[str], ops: Mapping[str, type[Op]]) -> list[str]:
-    """Every problem with the keys that ops read and leave. `available_keys`: the request's."""
+    """List problems such as an op that reads a key too early. `available_keys`: the request's."""
     problems: list[str] = []
     visited: list[tuple[Op, frozenset[str]]] = []  # and the keys available before it
 

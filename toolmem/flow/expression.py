@@ -36,9 +36,9 @@ MakeOp = Callable[[type[Op], str, dict[str, Any]], Op]  # class, key, literals
 
 
 def parse(text: str, ops: Mapping[str, type[Op]], *, source: str, make: MakeOp) -> Node:
-    """Parse a flow. `ops`: classes by the keys that the text may use.
+    """Parse a flow. `ops`: classes by name. `source`: the setting of the text, for messages.
 
-    Raises FlowSyntaxError with every problem of the text, and ConfigError with those of params.
+    Raises FlowSyntaxError with every problem of the text, else ConfigError with those of params.
     """
     reader = _Reader(ops, source, make)
     flow = reader.read(text)

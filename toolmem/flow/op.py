@@ -60,13 +60,13 @@ class Composition(Node):
 
 
 class Sequential(Composition):
-    """One after the other: an op finds what the ops before it left."""
+    """Parts that run one after the other: an op finds what the ops before it left."""
 
     sign = " >> "
 
 
 class Parallel(Composition):
-    """In parallel, each branch in a thread: no branch finds what another one leaves."""
+    """Parts that run in parallel, each in a thread: none finds what another one leaves."""
 
     sign = " | "
 
@@ -102,7 +102,7 @@ class Op(Node):
         self.params: Any = checked_params(type(self), self.key, literals)
 
     def run(self, context: Context) -> None | Awaitable[None]:
-        """Read from the context, do the work, and leave the declared keys."""
+        """Read `context[key]`, do the work, and set the keys that are declared in `leaves`."""
         raise NotImplementedError
 
     def ops(self) -> Iterator[Op]:
@@ -232,7 +232,7 @@ _ops: dict[str, type[Op]] = {}
 
 
 def register(op_class: OpClass) -> OpClass:
-    """Class decorator: register an op under its name. Raises TypeError."""
+    """Register an op (class decorator). Raises TypeError if its name is taken, or `run` missing."""
     if op_class.run is Op.run:
         raise TypeError(f"{op_class.__qualname__}: an op needs a method `run(self, context)`")
     known = _ops.setdefault(op_class.name, op_class)
@@ -245,5 +245,5 @@ def register(op_class: OpClass) -> OpClass:
 
 
 def known_ops() -> Mapping[str, type[Op]]:
-    """Registered op classes by name."""
+    """Return the registered op classes by name."""
     return _ops

@@ -51,7 +51,7 @@ _ALWAYS_RAISED = (RequestError, RunCancelled)  # whatever `raise_exception` says
 
 
 def with_new_names(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request with OLD_NAMES replaced. Raises RequestError where it has both names."""
+    """Rename keys such as `workspace_id` to `workspace`. Raises RequestError if both are given."""
     renamed = {key: value for key, value in request.items() if key not in OLD_NAMES}
     for old, new in OLD_NAMES.items():
         if request.get(old) is None:
@@ -78,10 +78,10 @@ def run_flow(
     arguments: Mapping[str, Argument] | None,
     listeners: Iterable[Listener],
 ) -> FlowRun:
-    """Run a flow. A flow composed in Python has the `name` "" and no `arguments`.
+    """Run a flow. If it was composed in Python, `name` is "" and `arguments` None.
 
-    Raises RequestError before anything runs, and what an op raises. Where the op's
-    `raise_exception` is false, the response names the error instead, and the flow goes on.
+    Raises RequestError if the request is wrong, before any op runs. Raises what an op raises; if
+    the op's `raise_exception` is false, the response names the error, and the flow goes on.
     """
     ops = list(node.ops())
     data = _checked_request(request, arguments, ops)

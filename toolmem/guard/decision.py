@@ -63,7 +63,7 @@ class Finding(Struct):
         return self.action if self.mode == "enforce" or self.action == "allow" else "advise"
 
 
-def decide(
+def combine(
     decision_id: str,
     time: datetime,
     tool_name: str,
@@ -107,12 +107,12 @@ def fallback_decision(
     action: Action = "deny" if on_error == "closed" else "allow"
     text = "The user's rules could not be read, and guard.on_error is closed."
     finding = Finding(DecisionSource(kind="self"), action, text, "Tell the user.")
-    return decide("", time, tool_name, conversation_id, [finding])
+    return combine("", time, tool_name, conversation_id, [finding])
 
 
 def plain_allow(tool_name: str, conversation_id: str, time: datetime) -> Decision:
     """Make the decision to allow a call against which nothing was found."""
-    return decide("", time, tool_name, conversation_id, [])
+    return combine("", time, tool_name, conversation_id, [])
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:

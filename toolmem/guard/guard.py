@@ -33,7 +33,7 @@ from toolmem.guard.conversation import (
 from toolmem.guard.decision import (
     Finding,
     call_in_words,
-    decide,
+    combine,
     log_outcome,
     rule_finding,
     schema_findings,
@@ -169,7 +169,7 @@ class Guard:
         except Exception as error:  # an odd call must not run because reading it failed
             log.warning("a call cannot be read: %s", type(error).__name__)  # it may hold secrets
             findings = [unreadable_call(error, self.modes.rules)]
-        decision = decide(decision_id, now, call.view.tool, call.conversation_id, findings)
+        decision = combine(decision_id, now, call.view.tool, call.conversation_id, findings)
         if self.lost and not (decision.may_run or self._serves_guests):
             reason = f"{decision.reason} Also tell the user: {self.lost}"
             decision = replace(decision, reason=reason)
@@ -199,7 +199,7 @@ class Guard:
             if astuple(each) not in actions:
                 call = PlannedCall(each.view, each.view.arguments, conversation_id)
                 findings, _ = self._broken_rules(call, rule_set)
-                decision = decide("", now, each.tool, conversation_id, findings)
+                decision = combine("", now, each.tool, conversation_id, findings)
                 actions[astuple(each)] = decision.action
         return [actions[astuple(each)] for each in calls]
 

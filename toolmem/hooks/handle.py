@@ -195,12 +195,12 @@ class Hook(Struct, kw_only=True):
         view = CallView(event.tool, event.input, None, event.cwd)
         asking = self.stores.asking_guards() if self.guard_is_on else []
 
-        def decide(guard: Guard) -> Decided:
+        def decision_of(guard: Guard) -> Decided:
             call = PlannedCall(view, event.input, event.session, force=None, asks_user=asks_user)
             call.call_id = event.key
             return guard.decide(call)
 
-        return [decide(guard) for guard in (*self.guards(), *asking)]
+        return [decision_of(guard) for guard in (*self.guards(), *asking)]
 
     def _close_questions(self, event: Event, state: SessionState, session: Session) -> bool:
         """Take questions as answered with no if their call did not run. False: a store failed."""

@@ -41,8 +41,8 @@ def note_demand(
     quote: Quote,
     effect: Annotated[Effect, "deny the call, ask the user first, or only remind the agent."],
     *,
-    lasting: Annotated[str | None, "Write always, or session: only in this conversation."] = None,
-    until: Annotated[str | None, "The last day of the demand: today, or as 2026-12-24."] = None,
+    lasting: Annotated[str | None, "always, or session: only in this conversation."] = None,
+    until: Annotated[str | None, "The last day it holds: today, or a date (2026-12-24)."] = None,
     tools: Annotated[list[str] | None, "The tools that could break the demand."] = None,
     replaces: Annotated[
         str | None, "The id or the words of the demand that this one replaces."

@@ -70,7 +70,7 @@ def tool_call_ended(
     success: Annotated[bool | None, "Whether the call worked, if that is known."] = None,
     call_id: Annotated[str | None, "The id that the agent's program gave the call."] = None,
 ) -> bool:
-    """Record how an allowed call ended, so that later calls are compared with it. Returns True."""
+    """Record how an allowed call ended, for later decisions of the guard. Returns True."""
     memory.services.guard(memory.workspace_name).after(
         decision,
         {} if input is None else input,

@@ -30,7 +30,7 @@ def recall(
     ] = GLOBAL,
     limit: Annotated[int, Meta(ge=1, le=100), "Return at most this many memories."] = LIMIT,
 ) -> list[MemoryEntry]:
-    """Return the memories in a namespace that fit a query best, with the rules of its tool.
+    """Return the memories that fit the query best and, in `tool-<name>`, the rules on the tool.
 
     In `tool_effectiveness`, return figures on the calls and errors of each tool, as JSON.
     """
@@ -46,7 +46,7 @@ def remember(
     id: Annotated[str | None, "The id of the memory to replace."] = None,
     tags: Annotated[list[str] | None, "Words by which a search finds the memory."] = None,
 ) -> MemoryEntry:
-    """Remember a text, or replace the memory with this id."""
+    """Remember a text. It replaces the memory with this id or, without an id, with this text."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
 
 
@@ -59,6 +59,7 @@ def forget(
 
 
 def _memories(memory: Memory) -> Memories:
-    op, services = OpSection(), memory.services
+    op = OpSection()
+    services = memory.services
     store = services.store(op)
     return Memories(store, memory.workspace_name, services.clock, lambda: services.embedder(op))

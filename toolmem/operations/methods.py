@@ -54,7 +54,7 @@ class Methods:
 def awaited(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[AsyncMethods, P], Coroutine[Any, Any, R]]:
-    """The method of a plain memory or client as a coroutine."""
+    """Make a coroutine of an operation's method. It runs the method of `plain` in a thread."""
 
     @wraps(method)
     async def coroutine(self: AsyncMethods, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -65,9 +65,9 @@ def awaited(
 
 
 class AsyncMethods:
-    """The methods of a plain memory or client as coroutines, run in threads.
+    """The methods of `plain`, a `ToolMem` or `Client`, as coroutines. They run in threads.
 
-    Cancelling a coroutine cancels its flow, as Ctrl-C does without threads.
+    Cancelling a coroutine cancels the flow that it runs, as Ctrl-C does without threads.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -131,8 +131,8 @@ async def _in_thread(work: Callable[[], R]) -> R:
         outer_cancellation.reset(token)
 
 
-def takes(plain: Callable[P, Any]) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
-    """Decorator of a constructor, which gets the signature of this class."""
+def signature_from(plain: Callable[P, Any]) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
+    """Decorator of a constructor: `help` shows the parameters of the class `plain` for it."""
 
     def describe(constructor: Any) -> Any:
         own, *_ = inspect.signature(constructor).parameters.values()

@@ -46,7 +46,7 @@ class AgentTool(Struct, frozen=True):
 
 
 class Operation:
-    """Reads requests and runs them. Servers call `read` and `run`, methods `bind` as well."""
+    """Reads requests and runs them. Servers call `read`, then `run`; methods call `bind` first."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Operation:
 
     @cached_property
     def request(self) -> type[Struct]:
-        """The request as a Struct. Unknown fields are refused."""
+        """The type of its requests: a Struct with a field for each parameter, and no other."""
         fields: list[Any] = [
             (each.name, each.annotation)
             if each.default is each.empty
@@ -99,7 +99,7 @@ class Operation:
         )
 
     def read(self, arguments: Mapping[str, Any]) -> Struct:
-        """Check a request. An argument that is None counts as missing. Raises RequestError."""
+        """Make a request from arguments. None counts as missing. Raises RequestError."""
         present = {key: value for key, value in arguments.items() if value is not None}
         try:
             return msgspec.convert(present, self.request)
@@ -107,7 +107,7 @@ class Operation:
             raise _explained(error, self.request.__struct_fields__) from None
 
     def run(self, memory: Memory, request: Struct) -> Any:
-        """Run the operation in this workspace."""
+        """Run a request, as `read` returned it, in the workspace `memory`. Returns its result."""
         arguments = {name: getattr(request, name) for name in request.__struct_fields__}
         if not self.ops:
             return self.function(memory, **arguments)
@@ -118,7 +118,7 @@ class Operation:
         return msgspec.convert(answer, self.signature.return_annotation)
 
     def bind(self, *args: Any, **kwargs: Any) -> Mapping[str, Any]:
-        """The arguments of a call by name. Raises TypeError, as a call in Python does."""
+        """Return the arguments of a Python call by name. Raises TypeError if they do not fit."""
         known = self.signature.parameters
         given = {}
         for name, value in kwargs.items():
@@ -195,7 +195,7 @@ def _document(method: Any, operation: Operation) -> None:
 
 
 def description_of(parameter: Parameter) -> str:
-    """The text that a parameter is annotated with: `Annotated[bool, "Judge again."]`."""
+    """Return "Judge again." of a parameter `force: Annotated[bool, "Judge again."]`, else ""."""
     metadata = getattr(parameter.annotation, "__metadata__", ())
     return next((each for each in metadata if isinstance(each, str)), "")
 

@@ -22,8 +22,8 @@ from toolmem.rules.changes import PROGRAM
 class OperationOp(Op):
     """Run an operation on the request of the flow: `OperationOp(operation="check_tool_call")`.
 
-    The result becomes `metadata.result`. A decision becomes `metadata.decision`, and its reason the
-    answer.
+    The result becomes `metadata.result` of the response. A decision becomes `metadata.decision`,
+    and its reason the answer.
     """
 
     class Params(Struct, frozen=True):
@@ -75,7 +75,7 @@ class _FlowMemory:
 
 
 def flow_settings() -> Layer:
-    """The `description` and `input_schema` of each flow that shares an operation's request."""
+    """Make settings for the flows of operations: their `description` and `input_schema`."""
     layer: Layer = {}
     for operation in OPERATIONS.values():
         if operation.flow:

@@ -28,11 +28,11 @@ class Rows(list[Row]):
 
     @staticmethod
     def read(kind: type[Rows[Any]], value: Any) -> Rows[Any]:
-        """Read a list of this kind from plain values, as a `dec_hook` of msgspec."""
+        """Convert a list of plain dicts to a list of type `kind`, as a `dec_hook` of msgspec."""
         return kind(convert(value, kind.sent_as))
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each item, a column for each field; objects are JSON text.
+        """Make a DataFrame: a row for each item, a column for each field. Objects are JSON text.
 
         Types of columns are the same whatever the rows hold, so that Parquet and CSV files can be
         written and `toolmem.read_calls` reads calls back. Needs pandas, else raises RequestError.
@@ -60,11 +60,11 @@ class Ledger(Rows[LedgerRow]):
 
 
 class Result(Struct, kw_only=True):
-    """The answer in a sentence, and whether all of the request was done."""
+    """What became of a request."""
 
-    answer: str = ""
-    success: bool = True
-    partial: bool = False
+    answer: str = ""  # a sentence, or the text that was asked for
+    success: bool = True  # all of the request was done
+    partial: bool = False  # a part of it was done
 
 
 class Evaluation(Struct, kw_only=True):
@@ -82,10 +82,10 @@ class Added(Result, kw_only=True):
     """The outcome of adding calls."""
 
     evaluation: Evaluation
-    memory_list: list[ToolMemory] = []
-    trimmed: dict[str, int] = {}  # calls that left a tool's window
-    stopped: str = ""  # why sending stopped; "": all requests were sent
-    budget_reached: bool = False
+    memory_list: list[ToolMemory] = []  # the tools of the calls
+    trimmed: dict[str, int] = {}  # by tool: calls that left its window
+    stopped: str = ""  # why no more calls were sent to the judge; "": all were sent
+    budget_reached: bool = False  # it stopped at the configured budget
     usage: Usage = field(default_factory=Usage)
 
 
@@ -103,12 +103,12 @@ class Summarized(Result, kw_only=True):
     skipped: list[str] = []
     failed: list[str] = []
     not_found: list[str] = []
-    not_analyzed: dict[str, int] = {}  # new calls outside the window
+    not_analyzed: dict[str, int] = {}  # by tool: new calls that were not read
     failures: list[SummaryFailure] = []
     outcomes: list[SummaryOutcome] = []
-    memory_list: list[ToolMemory] = []
-    stopped: str = ""
-    budget_reached: bool = False
+    memory_list: list[ToolMemory] = []  # summarized and skipped tools
+    stopped: str = ""  # why no more tools were sent to the writer; "": all were sent
+    budget_reached: bool = False  # it stopped at the configured budget
     usage: Usage = field(default_factory=Usage)
 
 

@@ -21,7 +21,7 @@ MAX_ERROR = 100_000  # characters of an error that are read
 
 @register
 class AdviseToolCallOp(Op):
-    """Return lines that say what worked earlier after the `error` of a call.
+    """Return lines that say what worked earlier after an error like the `error` of a call.
 
     No model is asked, and nothing is stored. The answer is "" if nothing is known or `error` is
     missing.

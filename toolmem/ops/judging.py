@@ -44,7 +44,7 @@ class JudgedBatch(Struct):
 def add_evaluation(
     context: Context, total: int, judged: JudgedBatch, duplicates: int, failures: list[CallFailure]
 ) -> None:
-    """Put the counts, the failures and why sending stopped into the response."""
+    """Put into the response what became of `total` calls: counts, failures, why it stopped."""
     done = total - len(failures)
     context.response.success = not failures
     context.response.metadata |= {
@@ -75,7 +75,7 @@ def replace_verdicts(store: Store, workspace: str, calls: Sequence[ToolCallResul
 def calls_at(
     store: Store, workspace: str, seqs: Mapping[str, Sequence[int]]
 ) -> list[ToolCallResult]:
-    """The stored calls with these seqs. `seqs`: by tool."""
+    """Read kept calls. `seqs`: the sequence numbers of the calls to read, by tool."""
     wanted = {tool: list(each) for tool, each in seqs.items() if each}
     windows = store.windows(workspace, list(wanted), seqs=wanted) if wanted else []
     return [call for window in windows for call in window.calls]
@@ -84,10 +84,10 @@ def calls_at(
 def judge_calls(
     context: Context, calls: Sequence[ToolCallResult], schemas: Mapping[str, ToolSchema]
 ) -> JudgedBatch:
-    """Judge calls with the op's judge and params. `force` ignores cached verdicts.
+    """Judge calls with the judge and params of the op. `schemas`: of the tools, by name.
 
-    A call whose evaluation failed has no score. Verdicts of models are cached one by one, so that
-    nothing is paid for twice after a crash.
+    `force` in the request or the params ignores cached verdicts. A call whose evaluation failed
+    has no score. A model's verdicts are cached one by one: after a crash none is paid for twice.
     """
     params = context.op.params
     judge_run = _BatchJudge(context, schemas)

@@ -32,7 +32,7 @@ class ParseToolCallResultOp(Op):
     """
 
     class Params(Struct, frozen=True):
-        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # FIFO
+        max_history_tool_call_cnt: Annotated[int, Meta(ge=1)] = DEFAULT_WINDOW  # per tool
         evaluation_sleep_interval: Annotated[float, Meta(ge=0)] = 1.0  # seconds between requests
         force: bool = False  # do not use cached verdicts
 
@@ -105,9 +105,9 @@ def _without_known_ids(
 
 @register
 class UpdateVectorStoreOp(Op):
-    """Store the calls that an earlier op judged. Each tool keeps the newest, and all are counted.
+    """Store the calls that an earlier op judged. Each tool keeps its newest, but counts them all.
 
-    Without judged calls it does nothing: flows of ReMe end with it after a summary, too.
+    Without judged calls it does nothing, so that a flow of ReMe may end with it after a summary.
     """
 
     reads = ("workspace",)

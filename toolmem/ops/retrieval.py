@@ -37,7 +37,7 @@ up us was we were what when where which who why will with would you your
 
 
 def keep_descriptions(store: Store, workspace: str, schemas: Iterable[ToolSchema]) -> None:
-    """Store new descriptions. Their vectors are made when a query first needs them."""
+    """Store new and changed descriptions of tools. The next query makes their vectors."""
     descriptions = {
         schema.name: " ".join(schema.description[:MAX_DESCRIPTION].split())
         for schema in list(schemas)[:MAX_TOOLS]
@@ -59,9 +59,10 @@ def fitting_tools(
     names: Sequence[str] | None,
     on_embedded: Callable[[int], None],
 ) -> list[str]:
-    """The tools that fit a query, best first. `names`: the tools to rank. Raises ModelError.
+    """Return the names of the tools that fit a query, best first. Raises ModelError.
 
-    `on_embedded` is called with the number of documents that were embedded so far.
+    `names`: rank only these; None: all. `on_embedded`: called with the number of documents that
+    were embedded so far.
     """
     known = store.tool_names(workspace)
     wanted = known if names is None else [name for name in known if name in set(names)]

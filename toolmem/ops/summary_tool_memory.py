@@ -33,7 +33,7 @@ Action = Literal["summarized", "skipped", "failed", "not_found"]
 
 
 class SummaryOutcome(Struct, kw_only=True):
-    """The outcome for one tool."""
+    """What SummaryToolMemoryOp did with one tool."""
 
     tool_name: str
     action: Action
@@ -48,8 +48,8 @@ class SummaryOutcome(Struct, kw_only=True):
 class SummaryToolMemoryOp(Op):
     """Summarize each tool's newest judged calls, unless its guidance covers them already.
 
-    A skip sends nothing and writes nothing. A summary covers exactly the calls that it read: a
-    call that arrives meanwhile stays new. If a summary fails, the old guidance stays in place.
+    For a skipped tool, nothing is sent or written. A summary covers exactly the calls that it
+    read: a call that arrives meanwhile stays new. If a summary fails, the old guidance stays.
     """
 
     class Params(Struct, frozen=True):
@@ -293,7 +293,7 @@ class _SummaryRun:
 
 
 def store_guidance(store: Store, record: ToolRecord, guidance: Guidance) -> None:
-    """Store guidance without the lines that were forgotten. Raises Conflict as the store does."""
+    """Store guidance without forgotten lines. Raises Conflict if it changed since `record`."""
     guidance = without_forgotten(guidance)
     store.put_guidance(
         record.workspace,

@@ -30,13 +30,14 @@ Windows = Iterable[Window[ToolCallResult]]
 
 @register
 class VectorStoreActionOp(Op):
-    """Act on a whole workspace.
+    """Copy, delete, dump, load or list the tool memories of a workspace, as `action` says.
 
     `dump` and `load` take a `path` inside `dump_dir`: a file that ends in .jsonl, or a folder with
     the file `<workspace_id>.jsonl`. `load` checks the whole file before it changes anything. It
     adds to the tool memories of the workspace; with `replace` it deletes these first. `copy` adds
     those of `src_workspace_id`. `list` returns the tool memories with their calls. `delete` deletes
-    them. `delete_workspace` deletes everything; `confirm` must be the name of the workspace.
+    them, `delete_ids` those in `memory_ids`. `delete_workspace` deletes everything; `confirm` must
+    be the name of the workspace.
     """
 
     reads = ("workspace", "action")
@@ -126,7 +127,8 @@ class VectorStoreActionOp(Op):
     def _merge(
         context: Context, store: Store, windows: Windows, count: int, done: str, source: str
     ) -> None:
-        added = duplicates = 0
+        added = 0
+        duplicates = 0
         failures: list[CallFailure] = []
         for number, window in enumerate(windows, 1):
             appended = store.merge(context.workspace, window, KEEP_ALL)

@@ -21,7 +21,7 @@ _STATUSES = {RequestError: 422, Conflict: 409, StoreError: 503, ModelError: 502}
 
 
 class Refused(Exception):
-    """A request is refused. `status`: of the HTTP response; `back`: a page to link to."""
+    """Raised to answer a request with this HTTP `status`. `back`: a page to link to."""
 
     def __init__(self, status: int, message: str, back: str = "") -> None:
         super().__init__(message)
@@ -30,14 +30,14 @@ class Refused(Exception):
 
 
 def status_of(error: Refused | ToolMemError) -> int:
-    """Return the HTTP status with which an error is answered."""
+    """Return the HTTP status that answers an error, such as 422 for RequestError."""
     if isinstance(error, Refused):
         return error.status
     return next((code for kind, code in _STATUSES.items() if isinstance(error, kind)), 500)
 
 
 class Access:
-    """Checks requests. The token is compared in constant time, and never shown."""
+    """Decides which requests are answered: those with `token` or, if it is "", local ones."""
 
     def __init__(self, token: str = "") -> None:
         self._digest = hashlib.sha256(token.encode()).digest() if token else b""
@@ -54,7 +54,7 @@ class Access:
         return not self._digest or hmac.compare_digest(digest, self._digest)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raises Refused for a request that is not authorized."""
+        """Raises Refused unless the request has the token or, without one, is a local request."""
         if not self.has_token(headers):
             raise Refused(401, "Authorization: expected `Bearer <the configured token>`")
         if self._digest:
@@ -68,7 +68,7 @@ class Access:
 
 
 def read_token(auth: AuthSection) -> str:
-    """Read the token from `auth.token_file`, else `auth.token_env`. Raises ConfigError."""
+    """Read the token from `auth.token_file`, else `auth.token_env`, else "". Raises ConfigError."""
     where = auth.token_env
     token = os.environ.get(auth.token_env, "").strip()
     if auth.token_file:
@@ -86,7 +86,7 @@ def read_token(auth: AuthSection) -> str:
 
 
 async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> bytes:
-    """Read the body of a request. Raises Refused over `limit` bytes. `shown`: limit in words."""
+    """Join the chunks of a body. Raises Refused over `limit` bytes. `shown`: such as "32 MB"."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

@@ -62,7 +62,7 @@ _WAITING_RPC = re.compile(rb"memory[._](?:%s)" % "|".join(WAITING).encode())
 
 
 class Threads:
-    """Run work in threads, with limits by kind: no guard's check waits for an `add` or a page."""
+    """Runs work in threads. Each kind has its own limit: a check never waits for an `add`."""
 
     def __init__(self) -> None:
         self._waiting = CapacityLimiter(MAX_WAITING)
@@ -70,7 +70,7 @@ class Threads:
         self._pages = CapacityLimiter(MAX_PAGES)
 
     async def run(self, work: Callable[[], Answer], *, waits: bool = False) -> Answer:
-        """Run work in a thread. `waits`: the work may ask a model, and has its own limit."""
+        """Run work in a thread, and return its result. `waits`: the work may wait for a model."""
         limiter = self._waiting if waits else self._short
         return await anyio.to_thread.run_sync(work, limiter=limiter)
 
@@ -80,7 +80,7 @@ class Threads:
 
 
 class Service:
-    """The endpoints over one memory."""
+    """The HTTP endpoints of one memory. `read_only`: refuse every change."""
 
     def __init__(self, memory: ToolMem, access: Access, *, read_only: bool = False) -> None:
         self.memory = memory
@@ -91,7 +91,7 @@ class Service:
         self.threads = Threads()
 
     async def run_named(self, flows: Mapping[str, Any], request: Request) -> Response:
-        """Run the flow that the path names, else the operation."""
+        """Run the flow among `flows` that the path names, else the operation of this name."""
         name = request.path_params["name"]
         body = await _body(request)
         waits = name in WAITING or name not in OPERATIONS
@@ -126,7 +126,7 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Answer if the store works and has its rules. Only with the token: why, and version."""
+        """Answer 200 if the store works and lost no rules, else 503, with the token also why."""
         status = 200
         state = {"status": "ok"}
         try:
@@ -181,7 +181,7 @@ class Gate:
 
 
 class Bounded:
-    """Middleware that limits the bytes of open requests. A client that hangs up is no error."""
+    """Middleware that limits the bytes of all open requests together."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -209,7 +209,7 @@ class Bounded:
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP that closes a connection whose headers take too long, and the oldest of too many."""
+    """Closes connections whose headers are late, and the oldest if too many are unfinished."""
 
     _unfinished: ClassVar[dict[BoundedProtocol, None]] = {}  # the oldest first
     _deadline: asyncio.TimerHandle | None = None
@@ -253,9 +253,9 @@ class BoundedProtocol(H11Protocol):
 def application(
     memory: ToolMem, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
 ) -> Starlette:
-    """The ASGI application over a memory.
+    """Make the ASGI application of a memory: the API and the console.
 
-    `terminal`: where the user signs in to the console. `read_only`: refuse every change.
+    `terminal`: prints the links to sign in to the console. `read_only`: refuse every change.
     """
     service = Service(memory, access, read_only=read_only)
     flows = memory.engine.flows

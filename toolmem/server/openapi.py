@@ -20,7 +20,7 @@ WORKSPACE = {"type": "string", "description": "The name of the workspace."}
 
 
 def openapi_document(flows: Mapping[str, Flow]) -> dict[str, Any]:
-    """The OpenAPI document. `flows`: the flows that can be run, by name."""
+    """Make the OpenAPI document of all operations and of `flows` (by name)."""
     kinds = [_answer_type(operation) for operation in OPERATIONS.values()]
     (flow_answer, *answers), schemas = msgspec.json.schema_components(
         [FlowResponse, *kinds], ref_template="#/components/schemas/{name}"
@@ -48,7 +48,7 @@ def _answer_type(operation: Operation) -> Any:
 
 
 def flow_schema(arguments: Mapping[str, Argument]) -> dict[str, Any]:
-    """JSON Schema of a flow's request."""
+    """Make the JSON Schema of a flow's request from its `input_schema`."""
     properties = {}
     for key, each in arguments.items():
         fields = msgspec.to_builtins(each).items()

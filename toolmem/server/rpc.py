@@ -3,7 +3,7 @@
 Error codes: -32700 no JSON, -32600 no request, -32601 unknown method, -32602 a wrong parameter (its
 name in `data.parameter`), -32000 the store failed, -32603 anything else. OpenHuman's names are
 aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, with the result in OpenHuman's
-envelope. `next` beside a page of calls is the `before` of a request for older ones.
+envelope. `next` beside `result` is the `before` of a request for older calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ALIAS = "openhuman.memory_"
 
 
 class RpcError(Exception):
-    """The error of a response."""
+    """The `error` object of a JSON-RPC response."""
 
     def __init__(self, code: int, message: str, **data: Any) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class Rpc:
         self._methods = {**named, **aliases}
 
     def answer(self, text: bytes) -> bytes | None:
-        """Answer the text of a request. Returns None if it has only notifications."""
+        """Answer a request or a batch, as JSON. Returns None if it has only notifications."""
         try:
             answer = self._answer_all(read_json(text))
         except RequestError as error:
@@ -117,7 +117,7 @@ class Rpc:
 
 
 def split_workspace(request: Mapping[str, Any], default: str = "") -> tuple[str, dict[str, Any]]:
-    """Split a request into its workspace and its other arguments. Raises RequestError."""
+    """Split a request into its workspace (else `default`) and the rest. Raises RequestError."""
     arguments = with_new_names(request)
     workspace = arguments.pop(WORKSPACE_KEY, None) or default
     if not isinstance(workspace, str) or not workspace:

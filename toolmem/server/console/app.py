@@ -58,7 +58,7 @@ STATIC = {
 
 
 class Console:
-    """The pages over one memory. `run` runs blocking work in a thread."""
+    """The console of one memory. `run`: runs a blocking function in a thread."""
 
     def __init__(
         self,

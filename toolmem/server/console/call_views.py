@@ -29,9 +29,9 @@ LIST_FIELDS = ("of", "conversation", "outcome", "q", "line", "all")  # of a list
 
 
 def calls(memory: Workspace, query: Query) -> dict[str, Any]:
-    """The newest calls, filtered by tool, conversation, line of a card, outcome and text.
+    """Values of the page of calls: the newest that match the filters of the query.
 
-    `more`: the position before which the next page begins, None at the end.
+    `more`: the `before` of the page with older calls, None at the end.
     """
     listed = _listed({**query, "of": query.get("tool", "")})
     found = find_calls(memory, listed, before=whole_number(query.get("before")), limit=PAGE)
@@ -49,7 +49,7 @@ def _listed(query: Query) -> dict[str, str]:
 
 
 def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
-    """The newest calls that match the filter of a list, oldest first. Raises Refused."""
+    """Newest calls of the query, oldest first. `page`: `before` and `limit`. Raises Refused."""
     line = _line_of(memory, query)
     given: dict[str, Any] = {
         "tool_names": [query["of"]] if query.get("of") else None,
@@ -74,9 +74,9 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
 
 
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One call, the decisions in its conversation, and today's rules that match it.
+    """Values of the page of a call: its decisions, and the rules of today that match it.
 
-    `older`, `newer`: its neighbours in the list from which it was opened, else among its tool's.
+    `older`, `newer`: the next calls of the list from which it was opened, else of its tool.
     """
     logged = logged_call(memory, query)
     store = memory.services.store()
@@ -142,7 +142,7 @@ def _rules_against(memory: Workspace, call: ToolCallResult) -> list[Any]:
 
 
 def logged_call(memory: Workspace, query: Query) -> LoggedCall:
-    """Find the call that a query names by tool and id, and its position. Raises Refused."""
+    """Find the call with the query's `tool` and `id`. Raises Refused if it is not kept."""
     found = memory.services.store().call_log(
         memory.workspace_name, tool_names=query.get("tool", ""), ids=[query.get("id", "")]
     )

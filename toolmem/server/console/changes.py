@@ -45,7 +45,7 @@ REVIEWS = get_args(Review)
 
 
 def change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
-    """Carry out a form. Returns the page that shows the result, relative to the form's.
+    """Carry out a form. Returns the address of the page with the result, as `rule?id=r1`.
 
     Raises Refused: 404 if the rule or decision is gone, 409 if the rule changed since its page was
     read, 422 for an invalid change.
@@ -64,7 +64,7 @@ def _change(memory: Workspace, form: Mapping[str, str], actor: Actor) -> str:
     asked = form.get("id", "")
     if do in ("wrong", "right"):
         return _mark(memory, asked, is_wrong=do == "wrong")
-    seen = form.get("seen") or "nothing" if asked else NEW
+    seen = (form.get("seen") or "nothing") if asked else NEW
     acting = memory.acting_as(replace(actor, seen=seen))
     began = memory.services.clock.now()
     outcome = do
@@ -123,9 +123,9 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
 
 
 class Retry(Struct, frozen=True):
-    """A run that judges calls again. `began`, `ended`: times of day; `ended` is "" until then.
+    """One run that judges calls again. `began` and `ended` are times of day, such as "14:30".
 
-    If it has ended with neither an answer nor a problem, the judge failed.
+    `ended` is "" while it runs. If it has ended without answer and problem, the judge failed.
     """
 
     began: str
@@ -135,7 +135,7 @@ class Retry(Struct, frozen=True):
 
 
 class Retries:
-    """Judges calls again in the background, in one run at a time for each workspace."""
+    """Judges calls without a verdict in the background, one run at a time per workspace."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -10,7 +10,7 @@ Query = Mapping[str, str]
 
 
 def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
-    """Return one page of rows, and the first row's number on the `next` and `previous` page."""
+    """Return the page of rows that begins at `query["from"]`, and where its neighbours begin."""
     start = whole_number(query.get("from")) or 0
     return {
         "rows": rows[start : start + PAGE],
@@ -22,7 +22,7 @@ def cut(rows: Sequence[Any], query: Query) -> dict[str, Any]:
 
 
 def whole_number(text: str | None) -> int | None:
-    """Read a whole number of up to 18 digits; None for another text."""
+    """Read a whole number of up to 18 digits. Returns None for any other text."""
     if text is None or len(text) > 18 or not (text.isascii() and text.isdigit()):
         return None
     return int(text)

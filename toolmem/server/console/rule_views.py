@@ -31,7 +31,7 @@ KINDS = get_args(SourceKind)
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
-    """List rules in one state: rules that hold, that wait for the user, or that have ended."""
+    """Values of the page of rules in the state of the query: holds, waiting or ended."""
     found = rules_by_state(memory, query)
     state = query.get("state", "")
     state = state if state in found else "holds"
@@ -40,7 +40,7 @@ def rules(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOverview]]:
-    """The rules that match a list's filter. A rule with a requested change is waiting, too."""
+    """Rules that match the query, by state. Those with a requested change are waiting, too."""
     effect: Any = query.get("effect") if query.get("effect") in EFFECTS else None
     every = memory.tool_rules(effect=effect, text=query.get("q") or None)
     return {
@@ -51,7 +51,7 @@ def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOvervi
 
 
 def rule(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One rule: its meaning, its origin, its decisions, and trials of it."""
+    """Values of the page of a rule: its decisions, and trials of it on calls."""
     row = rule_of(memory, query.get("id", ""))
     found = row.rule
     waits = found.status == "request" or found.request is not None
@@ -83,7 +83,7 @@ def rule(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def rule_of(memory: Workspace, rule_id: str) -> RuleOverview:
-    """A rule in any state. Raises Refused."""
+    """Find a rule in any state by its id. Raises Refused if there is none."""
     found = memory.tool_rules(ids=[rule_id])
     if not found:
         raise Refused(404, "there is no such rule any more")
@@ -122,7 +122,7 @@ def _answer(memory: Workspace, rule: ToolMemoryRule, call: str) -> str:
 
 
 def draft(memory: Workspace, query: Query) -> dict[str, Any]:
-    """Show how a rule that a person is writing is understood, and what it would stop."""
+    """Values of the page of a draft: how the rule is understood, and what it would stop."""
     row = editable(memory, query["id"]) if query.get("id") else None
     known = row.rule if row else None
     given = {name: query.get(name, "") for name in FIELDS}
@@ -157,7 +157,7 @@ def draft(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def editable(memory: Workspace, rule_id: str) -> RuleOverview:
-    """A rule whose fields can be edited. Raises Refused, and RequestError for other rules."""
+    """Find a rule by id. Raises RequestError if it cannot be edited, Refused if it is gone."""
     found = rule_of(memory, rule_id)
     if found.rule.session:
         raise RequestError("this rule holds in one conversation: it can only be withdrawn", "id")
@@ -214,7 +214,7 @@ def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
 def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
     """Convert a form's fields to arguments of `tool_rule_put`. Raises RequestError.
 
-    If an effect is chosen for a `known` rule, an empty field removes its conditions.
+    `known`: the rule that is edited. If an effect is chosen, empty fields remove its conditions.
     """
     fields: dict[str, Any] = {name: given[name] for name in FIELDS if given.get(name)}
     if fields.get("priority", "normal") not in RANK:
@@ -252,13 +252,13 @@ def _read_end(memory: Workspace, text: str) -> datetime:
 
 
 def decisions(memory: Workspace, query: Query) -> dict[str, Any]:
-    """A page of the guard's log, newest first. `is_cut`: there may be older decisions."""
+    """Values of the page of decisions, newest first. `is_cut`: there may be older ones."""
     found = find_decisions(memory, query)
     return {"is_cut": len(found) == MAX_DECISIONS, **cut(found, query)}
 
 
 def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
-    """The decisions that match a list's filter, newest first."""
+    """The decisions that match the query, newest first, at most 1,000."""
     asked: dict[str, Any] = {
         "conversation_id": query.get("conversation") or None,
         "tool_name": query.get("tool") or None,
@@ -269,7 +269,7 @@ def find_decisions(memory: Workspace, query: Query) -> list[Decision]:
 
 
 def decision(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One decision, with the rules and calls that it is based on."""
+    """Values of the page of a decision, with the rules and calls that it is based on."""
     found = decision_of(memory, query.get("id", ""))
     calls = [each for source in found.sources for each in source.call_ids]
     return {
@@ -280,7 +280,7 @@ def decision(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def decision_of(memory: Workspace, decision_id: str) -> Decision:
-    """The decision with an id. Raises Refused."""
+    """Find a decision by its id. Raises Refused if it is not kept."""
     found = memory.decisions(ids=[decision_id])
     if not found:
         raise Refused(404, "this decision is not kept any more")

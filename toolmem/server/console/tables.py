@@ -24,7 +24,7 @@ MAX_TEXT = 50_000_000  # characters of calls in one file
 
 
 class Table(Struct, frozen=True):
-    """How a list becomes a CSV file: which columns it has, and at most how many rows."""
+    """A list that can become a CSV file. `rows` finds its rows; at most `limit` are written."""
 
     columns: Sequence[str]
     rows: Callable[[Workspace, Query], Sequence[Any]]
@@ -32,18 +32,18 @@ class Table(Struct, frozen=True):
 
 
 def listed_tools(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The tools that match the list, in its order."""
+    """The tools that match the query, in its order."""
     return [tool_row(each) for each in find_tools(memory, query)]
 
 
 def listed_rules(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The rules in the state that the list shows."""
+    """The rules that match the query, in its state; else those that hold."""
     found = rules_by_state(memory, query)
     return found.get(query.get("state", ""), found["holds"])
 
 
 def listed_calls(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The newest calls that match the list, oldest first; `.next` if there may be older ones."""
+    """The newest calls that match the query, oldest first. `.next`: None if these are all."""
     listed = {**query, "of": query.get("tool", "")}
     rows: list[ToolCallResult] = []
     before: int | None = None
@@ -70,7 +70,7 @@ TABLES = {
 
 
 def csv_of(name: str, memory: Workspace, query: Query) -> str:
-    """Return a list as CSV. If rows may be missing, the last line says so."""
+    """Return the list `name` of TABLES as CSV. Its last line says if rows may be missing."""
     table = TABLES[name]
     found = table.rows(memory, query)
     rows = found[: table.limit]

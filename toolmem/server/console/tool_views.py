@@ -37,7 +37,7 @@ SOON = timedelta(days=7)  # the home page has rules that end within it
 
 
 class ToolRow(Struct, kw_only=True):
-    """The figures of one tool's window."""
+    """A row of the list of tools, with figures of the calls in the tool's window."""
 
     tool_name: str
     calls: int
@@ -57,7 +57,7 @@ class ToolRow(Struct, kw_only=True):
 
 
 def home(memory: Workspace, query: Query) -> dict[str, Any]:
-    """What a person should see: requests, tools that fail most, calls that the guard stopped."""
+    """Values of the home page: requests, tools that fail most, calls that the guard stopped."""
     now = memory.rules.local_time()
     every = memory.tools(sort="lost", guidance=False)
     first = [tool_row(each) for each in every[:FIRST] if each.lost]
@@ -121,7 +121,7 @@ def _alarms(memory: Workspace) -> list[str]:
 
 
 def tools(memory: Workspace, query: Query) -> dict[str, Any]:
-    """A page of the tools, sorted and filtered."""
+    """Values of the page of tools, sorted and filtered as the query says."""
     page = cut(find_tools(memory, query), query)
     page["rows"] = [tool_row(each) for each in page["rows"]]
     _add_trends(memory, page["rows"])
@@ -129,13 +129,13 @@ def tools(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def find_tools(memory: Workspace, query: Query) -> list[ToolOverview]:
-    """The tools that match a query, in its order, without guidance."""
+    """The tools that match the query, in its order, without their guidance."""
     sort: Any = query.get("sort") or "lost"
     return memory.tools(text=query.get("q") or None, sort=sort, guidance=False)
 
 
 def tool(memory: Workspace, query: Query) -> dict[str, Any]:
-    """One tool: its card, rules, decisions and calls."""
+    """Values of the page of a tool: its guidance, rules, decisions and calls."""
     name = query.get("name", "")
     found = [each for each in memory.tools(text=name, guidance=False) if each.tool_name == name]
     if not found:
@@ -201,9 +201,9 @@ def _newest_calls(memory: Workspace) -> Iterator[ToolCallResult]:
 
 
 def changed_inputs(calls: Iterable[ToolCallResult]) -> list[tuple[str, int, ToolCallResult]]:
-    """Tools with inputs that worked and then failed: the number of inputs, and the newest call.
+    """Find inputs that worked and now fail, as (tool, number of such inputs, newest call).
 
-    Only equal inputs show that a tool changed; its rate depends on tasks and agents, too.
+    Only equal inputs show that a tool changed: its failure rate depends on tasks, too.
     `calls`: newest first.
     """
     newest: dict[bytes, ToolCallResult | None] = {}  # by tool and input; None: it did not fail

@@ -15,7 +15,7 @@ View = Callable[[Workspace, Query], dict[str, Any]]
 
 
 def search(memory: Workspace, query: Query) -> dict[str, Any]:
-    """Tools, rules and calls that contain a text."""
+    """Values of the search page: tools, rules and calls that contain the text `q`."""
     if not query.get("q"):
         return {"tools": [], "rules": [], "found": [], "more": None}
     found = find_calls(memory, {"q": query["q"]}, limit=20)

@@ -51,15 +51,15 @@ USED_TWICE = "A link was used a second time: all visits are ended."
 class Terminal(Protocol):
     """The terminal in which a person started `serve`."""
 
-    def show_link(self, code: str, told: str = "") -> None:
-        """Print `told` and the sign-in link with this code. A question still open is dropped."""
+    def show_link(self, code: str, message: str = "") -> None:
+        """Print a message and the sign-in link with this code. Drops an unanswered question."""
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Ask, without waiting, if the browser with these words may sign in; call `answered`."""
+        """Ask if the browser with these words may sign in. Returns at once; calls `answered`."""
 
 
 class Visit(Struct, eq=False):
-    """One browser. `level`: "" before signing in, then "token" or "terminal"."""
+    """A browser's visit. `level`: how it signed in, "token" or "terminal"; "" before that."""
 
     level: str = ""
     id: str = ""  # in its cookie; "" where it has none
@@ -79,12 +79,12 @@ class Visit(Struct, eq=False):
 
     @property
     def csrf(self) -> str:
-        """Make a new token for one form of this visit, against forged requests."""
+        """A new token for one form of this visit, so that forged forms can be told apart."""
         nonce = os.urandom(16).hex()
         return nonce + self._sign(nonce)
 
     def signed(self, csrf: str) -> bool:
-        """Whether a token is from a form of this visit."""
+        """Whether `csrf` is a token that this visit made for a form."""
         expected = self._sign(csrf[:32])
         return hmac.compare_digest(expected.encode(), csrf[32:].encode())
 
@@ -93,21 +93,21 @@ class Visit(Struct, eq=False):
         self.changes_until = time() + CHANGE_SECONDS
 
     def keep_location(self, body: bytes, location: str) -> None:
-        """Remember the page after a form, so that the same form sent again only leads there."""
+        """Remember to which page a form led: sent again, it leads there and changes nothing."""
         self.locations[hashlib.sha256(body).digest()] = location
         while len(self.locations) > MAX_LOCATIONS:
             del self.locations[next(iter(self.locations))]
 
     def location_of(self, body: bytes) -> str:
-        """Return the page to which the same form led before; "" for a new form."""
+        """Return the page to which the form with this body led before; "" for a new form."""
         return self.locations.get(hashlib.sha256(body).digest(), "")
 
     def was_sent_to(self, location: str) -> bool:
-        """Whether the newest form led to this page, which then shows its result."""
+        """Whether the newest form of the visit led to this page, which then shows the result."""
         return location == next(reversed(self.locations.values()), "")
 
     def actor(self, what: str) -> Actor:
-        """Return the actor that changes rules in this visit. `what`: the kind of change."""
+        """Return the actor for a change of rules. `what`: the kind of change, such as "approve"."""
         return Actor("user", "terminal" if self.level == "terminal" else "", f"console: {what}")
 
     def _sign(self, nonce: str) -> str:
@@ -115,7 +115,7 @@ class Visit(Struct, eq=False):
 
 
 class Visitors:
-    """Begins, recognizes and ends visits. `terminal`: None if no link is printed."""
+    """Begins, finds and ends visits. `terminal`: prints the sign-in links; None: no links."""
 
     def __init__(
         self, access: Access, terminal: Terminal | None = None, *, read_only: bool = False
@@ -139,7 +139,7 @@ class Visitors:
         return self._visits.get(request.cookies.get(cookie_name(request), ""))
 
     def visit_of(self, request: Request) -> Visit:
-        """Find the visit by cookie and key; a read-only one if either is missing or wrong."""
+        """Find the visit by cookie and key. If either is wrong, returns one that only reads."""
         visit = self.by_cookie(request) or Visit()
         key = request.path_params.get("key", "")
         if visit.key and hmac.compare_digest(key.encode(), visit.key.encode()):
@@ -154,10 +154,10 @@ class Visitors:
             raise Refused(401, "Sign in with the configured token.")
 
     def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
-        """Begin a visit with the token, or with a code, about which the terminal then asks.
+        """Begin a visit. `secret`: the token, or a code that the terminal then asks about.
 
-        `form`: the random id of the form. Returns None for another secret. A code that was used
-        before ends all visits, as somebody else may have read it, and raises Refused.
+        `form`: the random id of the form. Returns None if the secret is wrong. A code that was
+        used before ends all visits, as somebody may have read it, and raises Refused.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
         header = {"authorization": f"Bearer {secret}"}
@@ -186,12 +186,12 @@ class Visitors:
         return new
 
     def end(self, visit: Visit | None) -> None:
-        """Sign out."""
+        """End a visit, if there is one: its browser is signed out."""
         if visit is not None:
             self._visits.pop(visit.id, None)
 
     def require_own_form(self, request: Request, visit: Visit, form: Mapping[str, str]) -> None:
-        """Raises Refused if another page sent the form."""
+        """Raises Refused unless a page of this visit sent the form."""
         self.require_own_page(request)
         if not visit.signed(form.get("csrf", "")):
             raise Refused(403, "This form is too old, or came from another page: load it again.")
@@ -224,12 +224,12 @@ class Visitors:
                 visit.allow_changes()
             self._print_code()
 
-    def _print_code(self, told: str = "") -> None:
+    def _print_code(self, message: str = "") -> None:
         self._asked = None
         if self._terminal is not None:
             code = secrets.token_urlsafe(12)
             self._code = hashlib.sha256(code.encode()).digest()
-            self._terminal.show_link(code, told)
+            self._terminal.show_link(code, message)
 
     @staticmethod
     def _keep(kept: dict[Any, Visit], key: bytes | str, visit: Visit) -> None:
@@ -240,12 +240,12 @@ class Visitors:
 
 
 def cookie_name(request: Request) -> str:
-    """Name the cookie by the port, as a browser sends a host's cookies to all its ports."""
+    """Return a name with the port, as a browser sends a host's cookies to all its ports."""
     return f"toolmem_visit_{(request.scope.get('server') or ('', ''))[1]}"
 
 
 def set_cookie(visit: Visit, request: Request, response: Response) -> None:
-    """Keep a visit in its browser until that is closed."""
+    """Set the cookie of a visit. The browser keeps it until it is closed."""
     response.set_cookie(
         cookie_name(request),
         visit.id,

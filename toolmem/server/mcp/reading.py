@@ -50,14 +50,14 @@ PROMPTS = [
 
 
 class McpReading:
-    """Lists and reads resources and the prompt. Raises RequestError for unknown ones."""
+    """Serves the resources and the prompt. Raises RequestError for an unknown one."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory = memory
         self.workspace = workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
-        """List the rules, then the tools by name. `cursor`: `next_cursor` of the last page."""
+        """List a page of resources: rules, then tools. `cursor`: `next_cursor` of the last page."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: this server gave no such cursor", "cursor")
         start = int(cursor or 0)

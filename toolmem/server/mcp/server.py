@@ -35,7 +35,7 @@ not approved waits as a request."""
 
 
 class McpService:
-    """One memory behind an MCP server. Raises ConfigError."""
+    """An MCP server for a memory. `workspace`: the default one. Raises ConfigError."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self._tools = McpTools(memory, workspace)
@@ -57,12 +57,12 @@ class McpService:
         )
 
     async def serve_stdio(self) -> None:
-        """Serve until the client closes stdin. The SDK keeps stray prints off the client's pipe."""
+        """Serve until the client closes stdin. The SDK sends what is printed here to stderr."""
         async with stdio_server() as (requests, answers):
             await self.server.run(requests, answers, self.server.create_initialization_options())
 
     def application(self, access: Access) -> Starlette:
-        """The ASGI application, at `/mcp`."""
+        """Make the ASGI application, which serves MCP at `/mcp`."""
         off = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Gate does it
         app = self.server.streamable_http_app(
             transport_security=off, max_request_body_size=MAX_BODY

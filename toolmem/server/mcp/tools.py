@@ -33,7 +33,7 @@ ALL = "all"  # in `mcp.tools`: every flow
 
 
 class Offer(Struct):
-    """A tool, and the function that runs it."""
+    """A tool, and the function that runs it in a workspace with the given arguments."""
 
     tool: Tool
     run: Callable[[Workspace, dict[str, Any]], Any]
@@ -62,7 +62,7 @@ class McpTools:
             offer.tool.input_schema["properties"][WORKSPACE_KEY] = schema
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
-        """Run a tool for an agent. A refusal is a result. Raises StoreError, ModelError."""
+        """Run a tool for the agent `client`. A RequestError is returned as a failed result."""
         given = {key: value for key, value in (arguments or {}).items() if value is not None}
         try:
             workspace, given = split_workspace(given, self.workspace)

@@ -24,7 +24,7 @@ _CALL_ID = "claudecode/toolUseId"  # Claude Code: the id of the model's call
 
 
 class ToolCall(Struct, kw_only=True):
-    """One call that waits for the user or runs at the server."""
+    """A `tools/call` request that waits for the user or runs at the server."""
 
     message: Mapping[str, Any]
     params: Mapping[str, Any]
@@ -38,7 +38,7 @@ class ToolCall(Struct, kw_only=True):
 
     @classmethod
     def read(cls, message: Mapping[str, Any]) -> ToolCall | None:
-        """Read a call. None if no tool is named: the server answers such a message."""
+        """Read a `tools/call` message. None if it names no tool; the server then refuses it."""
         params = as_object(message.get("params"))
         name = params.get("name")
         meta = as_object(params.get("_meta"))
@@ -120,7 +120,7 @@ _SCHEMA = {"type": "object", "properties": {"run": _RUN}, "required": ["run"]}
 
 
 def form(call: ToolCall, decision: Decision) -> dict[str, Any]:
-    """The form that asks the user about a call. What the agent wrote comes last."""
+    """The params of `elicitation/create` that ask the user about a call, its arguments last."""
     why = decision.reason.partition(". ")[2]
     what = f"{quoted(call.tool)} {quoted(json.dumps(call.arguments, ensure_ascii=False))}"
     message = f"toolmem: may this call run? {why}\nCall: {what}"
@@ -148,7 +148,7 @@ class Consents:
         return {"resultType": "input_required", **asked}
 
     def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Remember that the user agreed to a call, if the server itself asks something first."""
+        """Keep the user's yes: the server's `result` first asks the user a question of its own."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 

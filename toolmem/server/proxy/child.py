@@ -23,7 +23,7 @@ _NOT_STARTED = 126  # likewise
 
 
 def run_child(command: Sequence[str], memory: ProxyMemory) -> int:
-    """Relay until the host or the server ends. Returns the server's exit code."""
+    """Start a server, and relay until the host or the server ends. Returns its exit code."""
     try:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:

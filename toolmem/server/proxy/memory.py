@@ -34,9 +34,9 @@ LOG_INTERVAL = 60.0  # seconds between two logs of the same failure
 
 
 class ProxyMemory:
-    """Opens the stores at the first use, and tries again after a failure.
+    """Decides on calls and stores them. Opens the stores when they are first needed.
 
-    `name`: of the server, in records. `shadow`: decide and record, but stop and add nothing.
+    `name`: the server's, for the records. `shadow`: only record; stop no call, add no text.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ProxyMemory:
 
     @property
     def stores(self) -> Stores:
-        """The stores, opened at the first use. Raises StoreError."""
+        """The stores, opened at the first use. After a StoreError, the next use tries again."""
         with self._lock:
             if self._stores is None:
                 stores = self._open_stores()
@@ -85,7 +85,7 @@ class ProxyMemory:
             self._stores.close()
 
     def decide(self, call: ToolCall) -> list[Decision]:
-        """One decision for each store. Never raises."""
+        """Decide on a call, once for each store. Never raises: `on_error` decides instead."""
 
         def work() -> list[Decision]:
             assert self.stores  # opens them
@@ -140,7 +140,7 @@ class ProxyMemory:
         return advice
 
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """Rules and guidance by tool. Stable until the list changes, as hosts cache it."""
+        """Return rules and guidance by tool. They change only with the list: hosts cache them."""
         from toolmem.formats.records import read_schemas
 
         new = []

@@ -42,7 +42,7 @@ _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
 
 class Relay:
-    """One connection. `to_client` and `to_server` send a message, given without its line end."""
+    """Handles one connection. `to_client`, `to_server`: send a message without its line end."""
 
     def __init__(self, memory: ProxyMemory, to_client: Send, to_server: Send) -> None:
         self.memory = memory
@@ -58,7 +58,7 @@ class Relay:
     # ------------------------------------------------------------ from the client
 
     def from_client(self, line: bytes) -> None:
-        """Pass a message on, or answer it."""
+        """Pass a message of the client to the server, or answer it."""
         if not line.strip():
             return
         try:
@@ -154,7 +154,7 @@ class Relay:
     # ------------------------------------------------------------ from the server
 
     def from_server(self, line: bytes) -> None:
-        """Pass a message on, with advice or descriptions added."""
+        """Pass a message of the server to the client, with advice or descriptions added."""
         try:
             changed = self._changed(line)
         except Exception as error:  # the client waits for this message

@@ -30,7 +30,7 @@ READ_TIMEOUT = 300.0  # seconds between two messages of a stream
 
 
 def run_remote(url: str, headers: Mapping[str, str], memory: ProxyMemory) -> int:
-    """Relay until the host ends. Returns the exit code."""
+    """Relay between the host and the server at `url` until the host ends. Returns 0."""
     anyio.run(_Remote(url, headers, memory).run)
     return 0
 
