@@ -32,11 +32,11 @@ def costs(
     overrides: tuple[str, ...],
     **reading: Any,
 ) -> None:
-    """Estimate what summaries would cost under several policies.
+    """Estimate what summaries cost, by the policy that says when guidance is written anew.
 
     Recorded calls are replayed; nothing is sent. The last columns show how many calls old the
-    guidance was: the median and the 95th percentile. A policy replaces the settings `force`,
-    `min_new_calls` and `policy`; `toolmem.research.summarization_costs` takes your own policies.
+    guidance was: the median and the 95th percentile. Each policy has values for the op's settings
+    `force`, `min_new_calls` and `policy`; `toolmem.research.summarization_costs` takes your own.
     The model is that of the settings, else qwen-plus. Exit code 1: a record could not be read, or
     there was no call; 3: a policy would reach the budget.
 

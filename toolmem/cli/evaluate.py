@@ -36,8 +36,8 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
     "--labels",
     type=options.InputFile(),
     help="Compare the judge with the labels in this CSV file: `index` is a row of the recording, "
-    "`label` is 1 if the call worked, else 0. Draw these calls at random: the labels also "
-    "correct the share of calls that worked, and its interval covers the judge's errors.",
+    "from 0; `label` is 1 if the call worked, else 0. Choose the rows at random: 20 labels or more "
+    "also correct the share of calls that worked, and its interval allows for the judge's errors.",
 )
 @click.option(
     "--by",
@@ -47,7 +47,7 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
 )
 @click.option("--ignore-success", is_flag=True, help="Hide the recorded flags from the judge.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="Read at most this many records, from the start."
+    "--limit", type=click.IntRange(min=1), help="Read only this many calls, from the start."
 )
 @options.config
 @options.store

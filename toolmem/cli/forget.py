@@ -14,7 +14,7 @@ from toolmem.text.display import counted, plain, shown_name
 
 
 @click.command()
-@click.option("--import", "import_id", metavar="ID", help="Remove the calls of this import.")
+@click.option("--import", "import_id", metavar="ID", help="Remove the calls of this listed import.")
 @console.yes
 @options.with_memory()
 @options.as_json

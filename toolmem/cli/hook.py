@@ -73,8 +73,8 @@ def hook() -> None:
 @click.option(
     "--learn/--no-learn",
     default=None,
-    help="Learn, or do not, from the agent's earlier sessions in this project. At a terminal, the "
-    "command asks you if neither is given.",
+    help="Learn, or do not, from the agent's earlier sessions in this project. If neither is "
+    "given, the command asks at a terminal, and elsewhere does not learn.",
 )
 def install(
     agent: Agent,
@@ -86,7 +86,7 @@ def install(
     force: bool,
     learn: bool | None,
 ) -> None:
-    """Install the hook of a coding agent. Every other byte of the agent's settings stays.
+    """Install the hook of a coding agent. The rest of its settings stays as it is.
 
     If the agent has earlier sessions in this project, the command offers to learn from them. The
     next session begins with what they teach.

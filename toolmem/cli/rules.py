@@ -380,7 +380,7 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 def capture(
     turns: Path | None, conversations: Path | None, applies: bool, as_json: bool, **where: Any
 ) -> None:
-    """Show which rules would be made of a user's messages.
+    """Show which rules would be made of a user's messages; with --apply, keep them.
 
     A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
 

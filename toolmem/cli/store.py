@@ -68,7 +68,7 @@ def trust(store: str | None) -> None:
 
 @store.command()
 @options.memory_options
-@click.option("--drop", is_flag=True, help="Delete the copy instead, so that its rules end.")
+@click.option("--drop", is_flag=True, help="Give up the lost rules instead: they no longer hold.")
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Restore the rules that a store lost, from their copy.
 
@@ -186,11 +186,12 @@ def copy_store(
 )
 @options.write_options
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
-    """Read dumps, or folders of ReMe's local stores, into a workspace.
+    """Read dumps of tools and their calls, written by toolmem or ReMe, into a workspace.
 
-    PATHS are files, folders, or - for standard input. Every file is checked before anything is
-    changed. What the workspace already holds stays as it is. `toolmem import` reads calls that
-    other programs recorded, `toolmem rules import` a team's file of rules.
+    PATHS are files of JSON Lines, folders of them (such as a local store of ReMe), or - for
+    standard input. Every file is checked before anything is changed. What the workspace holds stays
+    as it is. `toolmem import` reads calls that other programs recorded, `toolmem rules import` a
+    team's file of rules.
 
     \b
     Examples:

@@ -178,11 +178,11 @@ def rule_finding(
 ) -> Finding:
     """Make the finding that a call breaks a rule, or that it may (`sure` is False).
 
-    `asked`: the open question whether to lift the rule. The user is asked it if a person is known
-    to answer (`asks_user`); else the rule denies. `need`: a sentence on what has to come first.
-    `unknown`: the key by which a yes to the call is remembered, if the call cannot be read for
-    sure; `is_denied`: such a call is denied, not asked about. `is_copy`: the rule's store is lost,
-    so no reply lifts it. `only_asks`: a name for its store, if that may only ask, never deny.
+    `asked`: words of the user that may lift the rule; they are asked about that if a person can
+    answer (`asks_user`). `need`: a sentence on what has to come first. `unknown`: set if it is
+    unclear whether the rule means the call; a yes is then kept under this key. `is_denied`: deny,
+    even so. `is_copy`: the rule is not in the store itself, so no reply lifts it. `only_asks`: the
+    name of a store that may only ask, such as "A store that is not trusted".
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."

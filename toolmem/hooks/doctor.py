@@ -36,9 +36,9 @@ class Finding(Struct, frozen=True):
 
 
 def examine(agent: Agent, project: str) -> list[Finding]:
-    """Check the installs for the user and for `project` ("": no project).
+    """Check the hooks that this user installed for all projects and for `project` ("": none).
 
-    Only commands of this user's own installs are started.
+    Each is run with a sample event. Hooks that others installed are never run.
     """
     installs = [n for n in installed() if n.agent == agent.name and n.project in (project, "")]
     if not installs:

@@ -28,7 +28,7 @@ Kind = Literal["content", "query", "action", "shell", "program", "unknown"]
 
 
 class Expectation(Struct, frozen=True):
-    """What kind of output to expect of one call."""
+    """What a call is for, and so which outputs are normal: an empty one, a page, an error log."""
 
     kind: Kind  # content: text that somebody else wrote; program: what running code prints
     asks: bool = False  # the call asks for something, so an empty answer is no answer

@@ -46,7 +46,7 @@ def remember(
     id: Annotated[str | None, "The id of the memory to replace."] = None,
     tags: Annotated[list[str] | None, "Words by which a search finds the memory."] = None,
 ) -> MemoryEntry:
-    """Remember a text. It replaces the memory with this id or, without an id, with this text."""
+    """Remember a text. An older memory of this id or, without an id, of this text is replaced."""
     return _memories(memory).remember(content, namespace, id or "", tags or ())
 
 

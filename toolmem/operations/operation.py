@@ -159,7 +159,11 @@ def operation(
     agent: AgentTool | None = None,
     reads_only: bool = False,
 ) -> Callable[[Callable[Concatenate[Memory, P], R]], Callable[Concatenate[Owner, P], R]]:
-    """Decorator: add the function to OPERATIONS, and turn it into a method."""
+    """Decorator: add the function to OPERATIONS, and make it a method of ToolMem and Workspace.
+
+    With `ops`, these do the work as the flow named `flow`, and the function's body never runs.
+    The other options are those of `Operation`.
+    """
 
     def describe(function: Callable[Concatenate[Memory, P], R]) -> Callable[..., R]:
         described = Operation(

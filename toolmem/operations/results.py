@@ -128,7 +128,7 @@ class Retrieved(Result, kw_only=True):
 
 
 class Advice(Result, kw_only=True):
-    """Advice on one call."""
+    """Advice on one failed call."""
 
     lines: list[AdviceLine] = []
 

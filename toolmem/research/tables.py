@@ -283,7 +283,7 @@ def line_rows(evaluation: Evaluation) -> list[LineRow]:
 
 
 def skip_rows(evaluation: Evaluation) -> list[SkipRow]:
-    """A row for each tool of the first summary, then of the second."""
+    """What summarizing did for each tool: at first, then once more with no new calls."""
     sent: Counter[str] = Counter()
     for request in _summary_requests(evaluation):
         sent[request.tool] += request.prompt_tokens

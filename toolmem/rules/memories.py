@@ -73,7 +73,7 @@ class Memories:
     def remember(
         self, content: str, namespace: str = GLOBAL, id: str = "", tags: Iterable[str] = ()
     ) -> MemoryEntry:
-        """Store a memory. It replaces the memory with this id or, without an id, with this text."""
+        """Store a memory. An older one of this id or, without an id, of this text is replaced."""
         where = read_namespace(namespace)
         text = read_text(content, "content", MAX_CONTENT)
         text = Masker(self.store.secret_key()).text(text)

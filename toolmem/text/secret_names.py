@@ -120,7 +120,7 @@ def is_plain_word(word: str) -> bool:
 
 
 def looks_random(value: str, least: int = 10) -> bool:
-    """Whether a text of at least `least` characters looks generated, by digits or mixed case."""
+    """Whether a text looks generated: `least` characters or more, with digits or mixed case."""
     if len(value) < least or _BLANK.search(value) or _DATE.fullmatch(value):
         return False
     if value.startswith(_PATHS) or "://" in value or "@" in value:

@@ -40,7 +40,7 @@ def rules(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def rules_by_state(memory: Workspace, query: Query) -> dict[str, list[RuleOverview]]:
-    """Rules that match the query, by state. Those with a requested change are waiting, too."""
+    """Rules that match the query, by state. A rule whose change waits is in two lists."""
     effect: Any = query.get("effect") if query.get("effect") in EFFECTS else None
     every = memory.tool_rules(effect=effect, text=query.get("q") or None)
     return {

@@ -93,7 +93,7 @@ class Visit(Struct, eq=False):
         self.changes_until = time() + CHANGE_SECONDS
 
     def keep_location(self, body: bytes, location: str) -> None:
-        """Remember to which page a form led: sent again, it leads there and changes nothing."""
+        """Remember the page that a form led to: sent again, it leads there and changes nothing."""
         self.locations[hashlib.sha256(body).digest()] = location
         while len(self.locations) > MAX_LOCATIONS:
             del self.locations[next(iter(self.locations))]

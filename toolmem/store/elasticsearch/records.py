@@ -68,9 +68,9 @@ class RecordStore(BaseStore):
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """Read records, and the stamp that changes with each write to a rule, in one request.
+        """Read records and, in the same request, a stamp that changes with each write to a rule.
 
-        While the copies of the rules have another stamp, the returned stamp consists of both.
+        While the rules' copies in another index are older, the stamp consists of both stamps.
         """
         stamp, copied, *docs = self._stamps_and_docs(workspace, keys)
         value = _body(stamp) if _is_same_stamp(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
