@@ -196,9 +196,9 @@ def _take_answered(
 
 
 def records_of(value: Any, seen: dict[str, int]) -> tuple[list[dict[str, Any]], Chat]:
-    """Return (records of the answered calls, for `read_records`; all that the conversation holds).
+    """Return (the answered calls as records for `read_records`, the whole conversation).
 
-    `seen`: how often the file had each id so far; a repeated id gets a number.
+    `seen`: how often each id occurred in the file so far; a repeated id gets a number.
     """
     body = value if isinstance(value, Mapping) else {"messages": value}
     chat = read_chat(body["messages"])
@@ -233,7 +233,7 @@ def _unique(name: str, seen: dict[str, int]) -> str:
 
 
 def read_arguments(arguments: Any) -> Any:
-    """Decode a call's arguments. Text that is no JSON object, list or string stays; none is {}."""
+    """Decode a JSON object, list or string. No arguments become {}; all else stays as it is."""
     if arguments is None or arguments == "":
         return {}
     if not isinstance(arguments, str):

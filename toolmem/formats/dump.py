@@ -1,8 +1,8 @@
 """Dumps of a workspace: JSON Lines of ToolMemory objects that ReMe and toolmem read.
 
-ReMe wants a number where toolmem knows "unknown": such a field is written as -1 (tokens) or 0.0
-(seconds, score). The exact values are in `metadata.toolmem`, which ReMe keeps. ReMe's own dumps and
-the vector nodes of its local store are read without it.
+ReMe needs a number where toolmem has None: this is written as -1 (tokens) or 0.0 (seconds, score).
+The exact values are in `metadata.toolmem`, which ReMe keeps. Dumps that ReMe wrote, and the vector
+nodes of its local store, have no such key; they are read as well.
 """
 
 from __future__ import annotations

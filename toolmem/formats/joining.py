@@ -3,11 +3,11 @@
 An answer belongs to the open call with its id; without an id, to the oldest open call of the
 conversation. The number of open calls is limited, so that a file of any size can be read.
 
-The id of a record is made of the format, the call's id in the source, or else its content, and the
-time of the call, or else its conversation.
-Logs of requests and forked sessions repeat old calls under other times and conversations. There, an
-id that was drawn at random counts with the tool and arguments alone. So a file that is read again,
-and a session that was copied into another file, have the same ids.
+A record's id is a digest of the format, of the call's id in the file (without one: its content) and
+of its time (without one: its conversation). Logs of requests and forked sessions repeat old calls
+under other times and conversations. There, if the call's id was drawn at random, the digest is of
+the format, this id, the tool and its arguments. Thus a file that is read again, and a session that
+was copied into another file, give the same ids.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Histories:
         self._names: dict[bytes, str] = {}  # of conversations, by the digest of their messages
 
     def known(self, messages: list[Any], own_name: str) -> tuple[int, str]:
-        """Return (count of messages that an earlier line had, its conversation or `own_name`)."""
+        """Return (how many messages repeat an earlier line, its conversation or `own_name`)."""
         digest = b""
         name = ""
         count = 0

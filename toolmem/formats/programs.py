@@ -1,8 +1,8 @@
 """The formats of other programs. A unit is read in the first format with a mark that fits.
 
 The comment above a format becomes its page of the documentation (`docs/generate.py`), so each has
-the same parts: Written by, Where, A line, Lost, Verified, and Read for what the table does not
-say. The payloads in `tests/formats/payloads` were written by these programs, or by their types.
+the same parts: Written by, Where, A line, Lost, Verified, and Read for what the `Format` does not
+say. The files in `tests/formats/payloads` are real, or filled by hand from a package's types.
 """
 
 from __future__ import annotations

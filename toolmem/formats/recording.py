@@ -178,7 +178,7 @@ class RecordingReader:
     ) -> Iterator[Read]:
         """Read the files and folders in `paths`, and the files in `searched`.
 
-        Raises RequestError if a file in `paths` cannot be read; any other is counted.
+        Raises RequestError if a file in `paths` cannot be read. Other unreadable files are counted.
         """
         named = set(map(Path, paths))
         by_real_path: dict[str, Path] = {}

@@ -5,8 +5,8 @@ objects are parts: a call, its answer, a sentence of the user. A `Shape` says ho
 part and where its fields are; a `Format` has a few shapes. `joining` makes calls of the events.
 
 A path is `a/b/c`: keys, or numbers of elements; `*` is each element. It begins at the part, or
-with `^` at the unit. `a|b` is the first of both that has a value. An empty text, as in a table's
-cell, counts only if the other path has no value, or leads to the object that holds the text.
+with `^` at the unit. `a|b` is b if a has no value or is "", as in a table's cell. But "" stays
+if b has no value, or is the object around it, as in `result/text|result`.
 `=text` is the text itself.
 """
 

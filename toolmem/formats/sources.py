@@ -236,9 +236,9 @@ _PARENT = "(SELECT parent_id FROM session WHERE session.id = part.session_id)"  
 
 
 def opencode_folders(path: Path) -> list[tuple[str, int]]:
-    """Return (folder, bytes of the sessions started in it) of a database of OpenCode.
+    """Return (folder, bytes of the sessions begun there) for each folder in OpenCode's database.
 
-    A folder is "" if it is unknown, as in a locked database. [] for any other file.
+    A folder is "" if it is unknown, as in a locked database. Any other file gives [].
     """
     if not path.is_file():  # a pipe can be read once
         return []

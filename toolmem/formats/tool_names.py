@@ -1,4 +1,4 @@
-"""How agents name tools. Transcripts are read into the names that hooks get.
+"""How agents name tools. A tool in a transcript is renamed as the agent's hooks name it.
 
 So guidance from an agent's transcripts applies to the calls that its hooks see.
 """
@@ -44,8 +44,8 @@ class ToolNames(Struct, frozen=True, kw_only=True):
     def in_hook(self, name: str, arguments: Any) -> tuple[str, Any]:
         """Convert a tool's name and arguments in a transcript into those that a hook gets.
 
-        By `commands`, `exec_command` with {"cmd": "ls"} becomes `Bash` with {"command": "ls"}.
-        A list of words is joined; a text in place of arguments counts as `input`.
+        `commands` turns `exec_command` with {"cmd": "ls"} into `Bash` with {"command": "ls"}.
+        A list of words becomes one line. If the arguments are a text, it counts as `input`.
         """
         renamed, parameter = self.commands.get(name, (name, ""))
         given = {"input": arguments} if isinstance(arguments, str) else arguments

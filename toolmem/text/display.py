@@ -92,7 +92,7 @@ def plain_line(text: str) -> str:
 
 
 def plain_lines(text: str, limit: int) -> str:
-    """Write lines for a prompt that open no Markdown heading, quote or fence. Bullets stay.
+    """Write lines for a prompt. They begin no Markdown heading, quote or fence; bullets stay.
 
     `limit`: how many characters of `text` are read.
     """

@@ -155,7 +155,7 @@ def only_reads(words: Sequence[str]) -> bool:
 
 
 def operand_groups(words: Sequence[str]) -> list[list[str]]:
-    """Group operands: each alone if a program treats them alike (`rm a b`), else all (`mv a b`)."""
+    """Group a command's operands: `rm a b` gives two groups, [[a], [b]], `mv a b` one, [[a, b]]."""
     program = normalized(words[0]) if words else ""
     if program in PRINTERS:
         return [[]]
