@@ -173,7 +173,7 @@ class Conversation:
         *given: Any,
         later: tuple[type[BaseException], ...] = (),
     ) -> Any:
-        """Await `run(*given)`. Records an exception, but not `later`: then the call runs again."""
+        """Await `run(*given)`. Records its exception, except `later`: after those it runs again."""
         try:
             return await run(*given)
         except later:

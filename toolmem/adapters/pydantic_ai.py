@@ -2,7 +2,7 @@
 
     agent = Agent(model, tools=[...], capabilities=[ToolMemCapability(memory)])
 
-Without `conversation_id` each conversation of the framework is one.
+Without `conversation_id` the conversations are those of the framework.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Environment(Struct, frozen=True):
     dotenv: Mapping[str, str] = {}
 
     def first(self, names: tuple[str, ...], *, dotenv_alone: bool = False) -> tuple[str, str]:
-        """Find the first set variable: (name, value), or ("", ""). `dotenv_alone`: in `.env`."""
+        """Find the first set variable: (name, value), or ("", ""). `dotenv_alone`: only in .env."""
         for name in names:
             value = (not dotenv_alone and self.real.get(name)) or self.dotenv.get(name)
             if value:
@@ -105,7 +105,7 @@ def _scalar(text: str) -> Any:
 
 
 def model_fallbacks(layer: Layer, env: Environment, problems: list[str]) -> Layer:
-    """Return model addresses and keys, and Elasticsearch hosts, that only `env` gives."""
+    """Return model addresses, keys and Elasticsearch hosts that `layer` lacks and `env` has."""
     added: Layer = {}
     for path, setting in layer.items():
         kind = (path[0], str(setting.value))

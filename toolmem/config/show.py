@@ -24,7 +24,7 @@ class ShownSetting(NamedTuple):
 def shown_settings(
     configuration: Configuration, params: Mapping[str, tuple[Struct, Mapping[str, Any]]]
 ) -> list[ShownSetting]:
-    """List settings by name. `params`: by op, those in force, and those set in a flow's text."""
+    """List settings by name. `params`: of each op, all in force, and those set in a flow's text."""
     layer = configuration.layer
     found = {
         path: value

@@ -71,7 +71,7 @@ def follow_message(
 
 
 def use_once(state: Conversation, identity: str, now: datetime) -> bool:
-    """Return whether the user let this call (`identity`: its hash) run once, and use that up."""
+    """Whether the user let the call with this hash run once. The permission is then used up."""
     if not identity or state.once != identity:
         return False
     state.once = ""
@@ -84,10 +84,10 @@ def follow_answer(
     agreed: bool,
     change: Callable[[Callable[[Conversation], Any]], Any],
 ) -> Captured:
-    """Follow the user's answer to an `ask` decision: lift the rules that it asked to lift, or not.
+    """Follow the user's answer to an `ask` decision: a yes lifts the rules that it offered to lift.
 
-    Returns the lifted rules, and lines for the user. `change(f)` stores the conversation as `f`
-    edits it. Raises StoreError, and RequestError if a rule is gone.
+    Returns the lifted rules, and lines for the user. `change(f)` lets `f` edit the conversation,
+    and stores it. Raises StoreError, and RequestError if a rule is gone.
     """
     captured = Captured()
     if decision.action != "ask":

@@ -48,7 +48,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
     is_guests: bool = False  # a guest speaks in it: no denial names a way out
 
     def remember_stop(self, call: PlannedCall, shown: str, decision: Decision) -> None:
-        """Remember a stopped call, for its repeat or `yes, this once`. `shown`: its full text."""
+        """Remember a stopped call for a repeat or `yes, this once`. `shown`: the call as text."""
         is_stopped = decision.action in ("ask", "deny")
         failure = self.failures.failures.get(call.identity)
         if failure is not None and any(s.kind == "repeat" for s in decision.sources):
@@ -63,7 +63,7 @@ class Conversation(Struct, kw_only=True, omit_defaults=True):
 
 
 class WorkspaceRecord(Struct, kw_only=True, omit_defaults=True):
-    """What the guard stores of a workspace: errors whose repeats may run, and counts of calls."""
+    """What the guard stores of a workspace: forgiven errors (`forgive`), and counts of calls."""
 
     errors: list[str] = []  # `FailedCall.error` of each
     counted: dict[str, list[int]] = {}  # as in `Conversation`

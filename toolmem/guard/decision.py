@@ -143,7 +143,7 @@ def apply_answer(decision: Decision, agreed: bool) -> Decision:
 
 
 def without_consent(decision: Decision) -> Decision:
-    """Copy a decision so that a yes runs the call but lifts no rule: maybe no person says it."""
+    """Copy a decision. A yes to the copy runs the call but lifts no rule: a program may say it."""
     sources = tuple(replace(each, lifts=False, unknown="") for each in decision.sources)
     return replace(decision, sources=sources)
 
@@ -176,13 +176,13 @@ def rule_finding(
     only_asks: str = "",
     asks_user: bool = False,
 ) -> Finding:
-    """Make the finding that a call breaks a rule, or that it may (`sure` is False).
+    """Make the finding that a call breaks a rule, or that it may break it (`sure` is False).
 
-    `asked`: words of the user that may lift the rule; they are asked about that if a person can
-    answer (`asks_user`). `need`: a sentence on what has to come first. `unknown`: set if it is
-    unclear whether the rule means the call; a yes is then kept under this key. `is_denied`: deny,
-    even so. `is_copy`: the rule is not in the store itself, so no reply lifts it. `only_asks`: the
-    name of a store that may only ask, such as "A store that is not trusted".
+    `asked`: a later message that may lift the rule. If a person can answer (`asks_user`), they are
+    asked whether it does. `need`: a sentence on what has to come first. `unknown`: the key under
+    which a yes is kept, if it is unclear whether the rule means the call. `is_denied`: deny an
+    unclear call, too. `is_copy`: the rule binds from a copy, so no reply lifts it. `only_asks`: the
+    name of a store whose rules may only ask, such as "A store that is not trusted".
     """
     if only_asks:
         text = f"{only_asks} has this rule: {quoted(rule.rule)}."

@@ -1,4 +1,4 @@
-"""Read the output of a failed call: its text without exit codes, and signs that it may differ."""
+"""Read an output: text without exit codes, signs of failure, and whether a repeat may differ."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _is_exit_code(line: str) -> bool:
 
 
 def shows_failure(tool_name: str, arguments: Any, output: str) -> bool:
-    """Whether the output of a call shows that it failed. No output proves that a call worked."""
+    """Whether the output of a call shows that it failed. False does not mean that it worked."""
     from toolmem.judge.check import find_evidence  # hooks need it seldom, and it takes time to load
     from toolmem.judge.expectation import expectation
 

@@ -155,8 +155,8 @@ class Guard:
     def decide(self, call: PlannedCall) -> tuple[Decision, Callable[[], None] | None]:
         """Decide like `before`; return the decision and a function that stores it.
 
-        Two things are stored before it returns: the count of a rule with a limit, and the use of a
-        `yes, this once`. The function is None if neither was stored and there is nothing to log.
+        The count of a rule with a limit, and the use of a `yes, this once`, are stored before it
+        returns. The function is None if nothing was stored and nothing is left to store.
         """
         decision_id = os.urandom(16).hex()
         now = self.clock.now()
@@ -188,7 +188,7 @@ class Guard:
     def preview(self, calls: Sequence[ShownCall], conversation_id: str = "") -> list[Action]:
         """Return the action for each call, as if it came first in a conversation. Logs nothing.
 
-        A call whose text is cut short counts as breaking each rule that the rest of it may break.
+        A call whose text is cut short counts as breaking each rule that the lost part may break.
         Raises StoreError.
         """
         _, _, rule_set = self._read_state(conversation_id)
@@ -351,8 +351,8 @@ class Guard:
     ) -> None:
         """Learn from the end of an allowed call. Raises StoreError.
 
-        `failed`: None if the host does not know. For rules on earlier calls, an output that shows a
-        failure is a failure then; no output proves a success.
+        `failed`: None if the host does not know. Rules on earlier calls then take the call for
+        failed if its output shows a failure; else they do not know whether it worked.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):
@@ -387,7 +387,7 @@ class Guard:
             log_outcome(self.store, self.workspace, decision, failed)
 
     def answered(self, decision: Decision, agreed: bool) -> Captured:
-        """Follow the user's answer to an `ask` decision: lift the rules that it names, or not.
+        """Follow the user's answer to an `ask` decision: a yes lifts the rules it offered to lift.
 
         Returns the lifted rules, and lines for the user. Raises StoreError, and RequestError if a
         rule is gone.

@@ -1,7 +1,7 @@
 """Record the calls that ran, for conditions on earlier calls (`earlier`) and counts (`more_than`).
 
-Of each call, the record has which of these tests it met, whether it worked, and its place among the
-writes of files. A test on unknown calls does not hold.
+The record has the place of the last call that met each of these tests, of the last that met it and
+worked, and of the last that wrote files. A test that no recorded call met does not hold.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GIT_NOT_WRITING = word_set("add commit fetch push tag remote config branch")
 
 
 class Met(Struct):
-    """The last calls that met a test, each by its place in the conversation, from 1; 0: none."""
+    """Places (from 1; 0: none) of the last call that met a test, and of the last that worked."""
 
     ended: int = 0
     worked: int = 0
@@ -45,7 +45,7 @@ class Met(Struct):
 
 
 class CallHistory(Struct, kw_only=True, omit_defaults=True):
-    """The places (1, 2, ...) in a conversation of file writes and of calls that rules ask for."""
+    """The places (from 1) in a conversation of its last file write, and of calls that met tests."""
 
     at: int = 0  # the last place
     wrote: int = 0  # the place of the last call that wrote files

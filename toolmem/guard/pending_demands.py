@@ -112,8 +112,8 @@ class PendingDemands:
 def capture_or_hold(guard: Guard, turn: Turn, capture: Callable[[], Captured]) -> Captured:
     """Run `capture`, which reads and stores what a turn demands, in a transaction.
 
-    It waits at most MESSAGE_WAIT seconds for others that write. If the store fails, the demands of
-    the turn are held as pending demands of its conversation.
+    It waits at most MESSAGE_WAIT seconds while another process writes to the store. If the store
+    fails, the demands of the turn are held as pending demands of its conversation.
     """
     pending = guard.pending.get(turn.conversation_id)
     captured = Captured()

@@ -1,10 +1,10 @@
 """Detect the exact repeat of a call that failed in this conversation, with nothing changed since.
 
-A failure counts against the same tool and input until the same call works, a call that may write
-succeeds, time passes, or the user speaks; the failure of an edit also until a file is read. If an
-unchanged repeat works once, the error is forgiven from then on: it says nothing about the input.
-Forgiveness is learned per tool and error line, over all conversations of a workspace; for a failure
-with only an exit code, per tool, programs and code, within its conversation.
+A failure counts until the same call works, a call that may write succeeds, time passes, or the user
+speaks. The failure of an edit also ends when a file is read. If an unchanged repeat works once, its
+error says nothing about the input and is forgiven: calls that fail with it may be repeated. This
+holds for the tool and the error line in all conversations of the workspace. If the output was only
+an exit code, it holds for the tool, the programs and the code in this conversation.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def check_repeat(
 def record_outcome(
     state: Failures, identity: str, outcome: Outcome, *, failed: bool | None, call_id: str
 ) -> str:
-    """Update the failures after a call. Returns an error to forgive, as a repeat worked, or ""."""
+    """Update the failures after a call. Returns the error to forgive if a repeat worked, or ""."""
     state.is_running |= outcome.leaves_running
     before = state.failures.pop(identity, None)
     if outcome.changes:

@@ -27,7 +27,7 @@ RuleOnCall = tuple[CallView, ToolMemoryRule, Conditions]
 class RuleSet:
     """The compiled rules that calls are checked against. `stamp`: the version of the rules.
 
-    Rules that the store lost bind too, from a copy. `is_readable`: False if only these are known.
+    It includes rules that the store lost, from their copy. `is_readable` False: it has only these.
     """
 
     def __init__(self, rules: ToolMemoryStore, stamp: str, *, is_readable: bool = True) -> None:
@@ -79,7 +79,7 @@ def tools_and_classes(view: CallView) -> Iterable[str]:
 
 
 def copied_rules(rules: ToolMemoryStore, before: RuleSet | None) -> RuleSet | None:
-    """Return the rules that bind if a store cannot be read: its copy, else `before` (read last)."""
+    """Return what binds if a store cannot be read: rules of its copy, or those read `before`."""
     if before is not None and before.copied:
         return before
     found = RuleSet(rules, "none", is_readable=False)

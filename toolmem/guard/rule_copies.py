@@ -177,8 +177,8 @@ def watch(store: SqliteStore) -> None:
 def keep_copy(store: Store, workspace: str, change: RulesChanged | None = None) -> str:
     """Bring the copy of a store's rules up to date. Returns "", or the problem if that fails.
 
-    `change`: what was just committed. It alone is written if the copy has all earlier changes, or
-    if the store has lost rules.
+    `change`: what was just committed. Only this is written if the copy has all earlier changes, or
+    if the store has lost rules, which the copy keeps.
     """
     if store.location in ("", MEMORY) or not os.path.exists(store.location):
         return ""
@@ -272,9 +272,9 @@ def _copy_folders() -> Iterator[Path]:
 def recognize(store: SqliteStore, workspace: str = WORKSPACE) -> str:
     """Trust a store of this user that was moved, copied or put back, and say which happened.
 
-    A store is recognized by its id together with the inode of its file, or with the stamp and the
-    rules of a copy; a backup in its old place also by an earlier stamp. Returns "" if the store is
-    unknown. Raises StoreError.
+    A store is recognized by its id and the inode of its file, or by a copy with the same id, stamp
+    and rules. For a backup that is back in its old place, the same id and an earlier stamp of the
+    copy are enough. Returns "" if the store is unknown. Raises StoreError.
     """
     store_id = store.store_id()
     stamp = store.get_many(workspace, []).rules_stamp

@@ -2,7 +2,7 @@
 
 These are calls that name its store, a `.toolmem` folder, its state folder, a protected file, the
 transcripts of agents or the `toolmem` command, unless they only read. A guard under the agent's own
-account is no sandbox, and an agent may get past it. Rules that it deletes so bind from their copy
+account is no sandbox, and an agent may get past it. If it deletes rules, their copy binds
 (`toolmem.guard.rule_copies`).
 """
 

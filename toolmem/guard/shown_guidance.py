@@ -80,7 +80,7 @@ def permitted_records(
 def permitted_lines(
     lines: Sequence[Line], tool: str, guards: Sequence[Guard], language: Language = "", *place: str
 ) -> list[Line]:
-    """Return the lines about a tool without calls that a rule denies. Raises StoreError."""
+    """Do what `permitted_records` does for lines about one tool. Raises StoreError."""
     permitted = _permitted([(tool, line) for line in lines], guards, Wording(language), *place)
     return [line for line in permitted if line is not None]
 

@@ -151,7 +151,7 @@ class Stores(Struct):
     ) -> None:
         """Store a call that ended; each guard learns from the call and from its own decision.
 
-        `decisions`: those of the first guards, in the same order; other guards learn nothing. The
+        `decisions`: in the order of `guards`. Guards beyond the last decision learn nothing. The
         main store commits first, and keeps the call even if a further store fails.
         """
         failed = call.failed
@@ -321,8 +321,8 @@ def _open(stores: Stores, store: SqliteStore) -> bool:
 def project_folder(project: str, folder: str) -> str:
     """Return the folder `project` that an install names, or `folder` if the project moved there.
 
-    If the store in `folder` is not the project's, the project was not moved there, and the copy of
-    its rules binds.
+    It moved if `project` is gone, and the store of `folder` has the id in the copy of the project's
+    rules, or there is no copy. If it did not move, that copy binds.
     """
     if not project or not folder or os.path.isdir(project):
         return project or folder

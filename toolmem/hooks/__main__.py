@@ -88,8 +88,8 @@ def answer_event(arguments: Sequence[str], raw: bytes, environment: Mapping[str,
 def read_payload(stdin: BufferedIOBase, raw: bytearray) -> None:
     """Read standard input into `raw` until its JSON is complete, or it ends, or exceeds MAX_BYTES.
 
-    The input may stay open after the JSON. So after each part that ends in `}` all bytes so far are
-    parsed, unless this would make more than five times the bytes that were read.
+    The input may stay open after the JSON. So all bytes so far are parsed again whenever a part
+    ends in `}`, as long as no more than five times the bytes that were read are parsed in all.
     """
     parsed = 0
     while len(raw) <= MAX_BYTES and (part := stdin.read1(CHUNK)):

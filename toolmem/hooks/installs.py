@@ -177,7 +177,7 @@ def _own_text(agent: Agent, form: str, command: list[str]) -> str:
 
 
 def files_of(agent: Agent, project: str, environment: Mapping[str, str]) -> dict[Path, str]:
-    """The form (see `Agent.files`) of each hook file in the project or, for "", in the home."""
+    """The hook files of a project ("": in the user's home), with their forms (see `Agent`)."""
     files = agent.files if project else agent.user_files or agent.files
     moved = "" if project else environment.get(agent.home_variable, "")
     if moved:
@@ -202,7 +202,7 @@ def apply_install(
 
 
 def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -> None:
-    """Write what was planned. Remove the note, and empty folders that the install made."""
+    """Write what was planned. Remove the note, and the install's folders if they are empty."""
     for change in changes:
         write_change(change)
     others: list[Install] = []

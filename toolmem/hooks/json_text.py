@@ -1,6 +1,6 @@
 """Insert hooks into the text of a JSON settings file and remove them; every other byte stays.
 
-Text is inserted right after an opening bracket, so that no other comma has to move.
+Text is inserted right after an opening bracket, so that no comma before it is needed.
 Comments, trailing commas and a byte order mark are allowed.
 """
 

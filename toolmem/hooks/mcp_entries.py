@@ -81,7 +81,7 @@ def plan_unwrap(path: Path, name: str) -> EntryChange:
 
 
 def apply(change: EntryChange, *, wraps: bool) -> None:
-    """Write a change, of `plan_wrap` if `wraps`. Raises RequestError and StoreUnavailable."""
+    """Write a change. `wraps`: `plan_wrap` made it. Raises RequestError and StoreUnavailable."""
     place = change.entry.place
     others = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place != place]
     if wraps:  # the note first: if the process is killed here, it fits no entry

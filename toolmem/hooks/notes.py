@@ -89,8 +89,8 @@ def answer_note(
 ) -> Answer:
     """Store a note. Returns a denial of the shell call, which says what was kept or is wrong.
 
-    The note has to quote what the user typed (`session.prompts`). A quote from a transcript may
-    make a rule and loosen none, because an agent can write to the transcript.
+    The note has to quote what the user typed: in `session.prompts`, or in the transcript. As an
+    agent can write to the transcript, a quote from it can make a rule, but not loosen one.
     """
     from toolmem.rules.changes import Actor
     from toolmem.rules.notes import keep

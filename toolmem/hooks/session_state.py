@@ -58,9 +58,9 @@ class Session(Struct, omit_defaults=True):
     told: list[str] = []  # `Stores.warnings` that the user has been told
 
     def open_call(self, key: str, digest: str, *, by_input: bool = False) -> SessionCall | None:
-        """Find the newest call that has not ended, by id (`key`) and input (`digest`), else by id.
+        """Find the newest unended call with the id `key` and the input `digest`, else with this id.
 
-        `by_input`: else by input alone, for agents that give calls no ids.
+        If `by_input`, else with this input, for agents that give no ids. Returns None if none fits.
         """
         open_calls = [call for call in reversed(self.calls) if not call.ended]
         same_input = [call for call in open_calls if call.digest == digest]

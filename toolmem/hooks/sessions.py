@@ -1,6 +1,6 @@
 """Show rules and guidance when a session starts, and summarize its calls after its end.
 
-`python -P -m toolmem.hooks.sessions STORE CONFIG` summarizes, so that no agent waits for it.
+`python -P -m toolmem.hooks.sessions STORE CONFIG` summarizes. `start_summary` starts it.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def seconds(value: float | None) -> str:
 
 
 def ago(gettext: GetText, moment: datetime) -> str:
-    """The time since or until a moment, such as `3 h ago`; its date if that is over 30 days."""
+    """The time since or until a moment, such as `3 h ago`; beyond 30 days the moment's date."""
     elapsed = (datetime.now(UTC) - moment).total_seconds()
     distance = abs(elapsed)
     if distance > 30 * 86_400:

@@ -1,7 +1,7 @@
 """Measure whether guidance from earlier conversations names the repairs of later failures.
 
 The conversations are split by time, and no task is in both parts. A card is written from the
-earlier part, with the updates that it would have had in use; no model is asked. Of the later
+earlier part and rewritten at every thirtieth call, as in use; no model is asked. Of the later
 failures that the tool's next calls repaired, those are counted whose repair the card names.
 """
 
@@ -102,11 +102,11 @@ class Split(Struct, frozen=True):
 
 
 def later_repairs(calls: Calls) -> LaterRepairs:
-    """Measure guidance from the older half of judged calls, oldest first, on the newer half.
+    """Count the repairs in the newer half of `calls` that guidance from the older half names.
 
-    Failures of one conversation resemble each other, so they prove less than as many independent
-    ones. The interval is Wilson's for the number that remains if all failures of a conversation
-    were alike (L. Kish, "Survey Sampling", 1965, section 5.4).
+    `calls`: judged, oldest first. Failures of one conversation resemble each other, and prove less
+    than independent ones. So Wilson's interval is computed for `n**2 / sum(size**2)` failures in
+    place of `n` (`size`: of each conversation; L. Kish, "Survey Sampling", 1965, section 5.4).
     """
     newest = calls[-MAX_CALLS:]
     used = sorted((c for c in newest if c.conversation_id), key=lambda call: call.create_time)
@@ -182,9 +182,9 @@ def written_in_use(writer: GuidanceWriter, calls: Calls) -> Guidance:
 def split(calls: Calls, fold: int = 0) -> Split:
     """Split the conversations into halves, by the time of their first call.
 
-    A task in both halves stays only where it has more conversations. Tasks with as many in both
-    stay in one half by turns; `fold` 1 swaps these halves, and `later` then has only these tasks.
-    If some call names no conversation, the calls are split by time.
+    A task in both halves stays only in the half with more of its conversations. Of tasks with
+    equally many in both, every second one stays in the later half. With `fold` 1, `later` has the
+    others of these, and nothing else. If some call names no conversation, calls are split by time.
     """
     groups = sorted(conversations(calls), key=lambda group: (calls[group[0]].create_time, group[0]))
     if sum(map(len, groups)) < len(calls):
@@ -245,7 +245,7 @@ def is_named(one: Repaired, guidance: Guidance, budget: int) -> bool:
     """Whether guidance, cut to `budget` tokens, names a repair of this failure.
 
     A line of guidance counts if its error has the message or class of the failure, or half of the
-    message's first eight words. The value that the repair replaced may differ.
+    message's first eight words. A repair counts whatever value it replaced.
     """
     kept = set(fit(guidance, budget).splitlines())
     asked = set(map(_kind, one.repairs))

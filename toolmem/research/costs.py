@@ -1,7 +1,7 @@
 """Estimate what summaries of recorded calls cost, and how old guidance gets, by policy.
 
-Calls are replayed through the real op. Prompts are built and counted, but not sent: a card replaces
-the model's text. So policies are compared in cost and freshness, not in prose.
+A policy is a set of params of SummaryToolMemoryOp, through which calls are replayed. Prompts are
+built and counted, but not sent: a card replaces the model's text, so texts are not compared.
 """
 
 from __future__ import annotations

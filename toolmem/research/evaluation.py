@@ -59,7 +59,7 @@ _FlagAndLabel = tuple[bool | None, bool | None]  # of a call
 class EvaluatedCall(Struct, frozen=True):
     """A call of the recording, as it was judged and stored: secrets are masked.
 
-    A call that was not judged has no input and output: the guard stopped it, or its id was known.
+    A call is not judged if the guard stopped it or its id was known: it has no input and output.
     """
 
     row: int  # in the recording, from 0
@@ -70,7 +70,7 @@ class EvaluatedCall(Struct, frozen=True):
 
     @property
     def worked(self) -> bool | None:
-        """Whether the call worked: the judge found no failure in its answer, nor in a flag it saw.
+        """Whether the call worked: the judge found no failure in its output or, if shown, its flag.
 
         None: the call was not judged, whatever its flag says.
         """

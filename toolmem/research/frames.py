@@ -15,8 +15,8 @@ def frame(evaluation: Evaluation, table: str) -> pd.DataFrame:
     """Return a table: calls, tools, groups, errors, lines, rules, skips, bad_records, costs or
     ledger. Raises RequestError if no table has this name.
 
-    Columns have the types of `toolmem.read_calls`, and its names where they mean the same. A table
-    without rows has its columns too.
+    Columns are typed as in `toolmem.read_calls`, and named as there if it has the same column. A
+    table without rows has its columns too.
     """
     if table not in TABLES:
         raise RequestError(f"table: there is no {table!r} ({hint(table, TABLES)})", "table")

@@ -47,7 +47,7 @@ class ImportRun(Struct, omit_defaults=True):
 
 
 def settled_runs(store: Store, workspace: str) -> dict[str, ImportRun]:
-    """Return imports by id, oldest first. First counts the calls that a killed import added."""
+    """Count the calls that a killed import added. Then return all imports by id, oldest first."""
     runs = _runs(store, workspace)
     if any(run.pending is not None for run in runs.values()):
         with store.transaction():
@@ -63,7 +63,7 @@ def _runs(store: Store, workspace: str) -> dict[str, ImportRun]:
 
 
 def keep_run(store: Store, workspace: str, key: str, run: ImportRun) -> list[ToolCallResult]:
-    """Count the new calls of a run's pending batch; store the run and their ids. Returns them."""
+    """Count and return the new calls of a run's pending batch. Store the run and the calls' ids."""
     new: list[ToolCallResult] = []
     ids: dict[str, list[str]] = {}
     for logged in logged_calls(store, workspace, after=run.pending or 0):

@@ -102,12 +102,12 @@ def import_recordings(
 ) -> Imported:
     """Judge and keep the calls of files and folders, and summarize their tools.
 
-    `searched`: files that were found, not named; unreadable ones are only counted. A file that has
-    not changed since its import is not read, unless `again`, a format or a mapping is given. A call
-    that was imported before is left as it is. `folders`: by database of OpenCode, the folders whose
-    sessions are read. `sources`: what `toolmem forget` lists instead of paths. `progress` gets the
-    result while it grows, at first empty: the caller has it even if the import is interrupted.
-    Raises RequestError if nothing can be read.
+    `searched`: more files, which a search found; if unreadable, they are only counted. A file that
+    has not changed since its import is not read, unless `again`, a format or a mapping is given. A
+    call that was imported before is left as it is. `folders`: by database of OpenCode, the folders
+    whose sessions are read. `sources`: what `toolmem forget` lists instead of paths. `progress`
+    gets the result while it grows, at first empty: the caller has it even if the import is
+    interrupted. Raises RequestError if nothing can be read.
     """
     files = _Files(memory, reads_all=bool(again or format or mapping))
     now = datetime.now(UTC)

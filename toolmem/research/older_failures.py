@@ -1,8 +1,8 @@
-"""Add failures of imported calls that are too old for a summary to the history of their tool.
+"""Add failures to the history of a tool, from imported calls that are too old for a summary.
 
 A summary reads a tool's newest calls, and adds their failures to the history in its guidance. An
-import may bring more calls than a summary reads. The failures among the rest are added here, as
-older than those in the history.
+import may bring more calls than a summary reads. The failures of the older calls are added here,
+before those in the history.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The share of calls that worked. Its interval counts the judge's errors where labels show them.
 
-A labelled call counts by its label, any other by the judge's verdict, corrected by the share of
-`worked` and of `failed` that the labels contradict (double sampling for stratification;
-W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The labelled calls must be a random
-draw. The interval adds the squares of the distances to the ends of each part's Wilson interval
-(G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in
-Medicine 27 (2008) 1693-1702), so that a few labels without an error prove little.
+A labelled call counts by its label, any other by the judge's verdict. Labels show which share of
+the verdicts `worked`, and of `failed`, is wrong; the rate is corrected by these two shares (double
+sampling for stratification; W. G. Cochran, "Sampling Techniques", 3rd edition, chapter 12). The
+labelled calls must be a random draw. The interval combines the Wilson intervals of the rate and of
+both shares (G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures",
+Statistics in Medicine 27 (2008) 1693-1702), so that a few labels without an error prove little.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def rate_of_part(calls: Iterable[Outcome], errors: Mapping[bool, Errors]) -> Rat
     """Return the rate of one tool or group. `errors`: the judge's, from the labels of all calls.
 
     The rate is not corrected, because judges err more on some tools than on others. Its interval
-    also covers the corrected rate, which is based on the part's own labels where they suffice.
+    also covers the corrected rate. A part with 20 labels is corrected by these, not by `errors`.
     """
     known = list(calls)
     plain = rate_of(known)
