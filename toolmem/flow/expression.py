@@ -38,7 +38,7 @@ MakeOp = Callable[[type[Op], str, dict[str, Any]], Op]  # class, key, literals
 def parse(text: str, ops: Mapping[str, type[Op]], *, source: str, make: MakeOp) -> Node:
     """Parse a flow. `ops`: classes by name. `source`: the setting of the text, for messages.
 
-    Raises FlowSyntaxError with every problem of the text, else ConfigError with those of params.
+    Raises FlowSyntaxError for problems of the text; if it has none, ConfigError for wrong params.
     """
     reader = _Reader(ops, source, make)
     flow = reader.read(text)

@@ -116,7 +116,7 @@ class Op(Node):
 def checked_params(
     op_class: type[Op], key: str, given: Mapping[str, Any], origin_of: OriginOf = lambda path: ""
 ) -> Struct:
-    """Convert params to the op's Struct. Raises ConfigError with every problem."""
+    """Convert params to the op's Struct. Raises ConfigError with all problems and their origins."""
     params, problems = check(dict(given), op_class.Params, ("op", key, "params"), origin_of)
     if problems:
         raise ConfigError(problems)

@@ -1,7 +1,7 @@
 """Everything that toolmem can be asked, each described once by a decorated function.
 
 `operation` has the decorator. HTTP, JSON-RPC, MCP and agents' own tools loop over `OPERATIONS`.
-`methods` makes methods of memories and clients from them, and `operation_op` ops. `calls` and
+In `methods` they are methods of memories and clients, in `operation_op` ops of flows. `calls` and
 `guidance` are about what works; `rules`, `demands` and `guard` about what the user demands;
 `memories` about what agents remember. `results` has the return types.
 """

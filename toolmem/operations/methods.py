@@ -54,7 +54,7 @@ class Methods:
 def awaited(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[AsyncMethods, P], Coroutine[Any, Any, R]]:
-    """Make a coroutine of an operation's method. It runs the method of `plain` in a thread."""
+    """Return an async method that calls the method of `plain` with the same name in a thread."""
 
     @wraps(method)
     async def coroutine(self: AsyncMethods, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,7 +67,7 @@ def awaited(
 class AsyncMethods:
     """The methods of `plain`, a `ToolMem` or `Client`, as coroutines. They run in threads.
 
-    Cancelling a coroutine cancels the flow that it runs, as Ctrl-C does without threads.
+    Cancelling a coroutine cancels the flow that a `ToolMem` runs; a server finishes what it began.
     """
 
     def __init__(self, plain: Any) -> None:
@@ -132,7 +132,7 @@ async def _in_thread(work: Callable[[], R]) -> R:
 
 
 def signature_from(plain: Callable[P, Any]) -> Callable[[Any], Callable[Concatenate[Any, P], None]]:
-    """Decorator of a constructor: `help` shows the parameters of the class `plain` for it."""
+    """Decorator of a constructor, whose `help` then shows the parameters of the class `plain`."""
 
     def describe(constructor: Any) -> Any:
         own, *_ = inspect.signature(constructor).parameters.values()

@@ -199,7 +199,7 @@ def _document(method: Any, operation: Operation) -> None:
 
 
 def description_of(parameter: Parameter) -> str:
-    """Return "Judge again." of a parameter `force: Annotated[bool, "Judge again."]`, else ""."""
+    """Return a parameter's text, such as "Again." of `Annotated[bool, "Again."]`; "" if none."""
     metadata = getattr(parameter.annotation, "__metadata__", ())
     return next((each for each in metadata if isinstance(each, str)), "")
 

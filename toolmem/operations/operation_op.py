@@ -1,4 +1,4 @@
-"""Operations in flows: any operation as an op, and the flows that share an operation's request."""
+"""Operations in flows: an op that runs any operation, and settings of the flows of operations."""
 
 from __future__ import annotations
 

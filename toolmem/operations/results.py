@@ -142,7 +142,7 @@ class Advice(Result, kw_only=True):
 
 
 class AdviceLine(Struct, kw_only=True):
-    """A line of advice, and the calls that support it: `k` of `n`."""
+    """A line of advice. It is about `k` of `n` calls, such as 3 failures in 10 calls."""
 
     kind: str
     text: str

@@ -105,7 +105,7 @@ def _without_known_ids(
 
 @register
 class UpdateVectorStoreOp(Op):
-    """Store the calls that an earlier op judged. Each tool keeps its newest, but counts them all.
+    """Store the calls that an earlier op judged. Each tool keeps the newest, and counts all.
 
     Without judged calls it does nothing, so that a flow of ReMe may end with it after a summary.
     """

@@ -1,4 +1,4 @@
-"""Authorize requests by a bearer token; where none is configured, only from this machine.
+"""Authorize requests by a bearer token. If none is configured, allow only those of this machine.
 
 Without a token `Host` must be a loopback name, as a web page may point its own name at 127.0.0.1
 (DNS rebinding), and `Origin` must be a page of this machine.
@@ -86,7 +86,7 @@ def read_token(auth: AuthSection) -> str:
 
 
 async def read_body(chunks: AsyncIterable[bytes], limit: int, shown: str) -> bytes:
-    """Join the chunks of a body. Raises Refused over `limit` bytes. `shown`: such as "32 MB"."""
+    """Join a body's chunks. Raises Refused over `limit` bytes. `shown`: the limit as "32 MB"."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

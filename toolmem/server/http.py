@@ -91,7 +91,7 @@ class Service:
         self.threads = Threads()
 
     async def run_named(self, flows: Mapping[str, Any], request: Request) -> Response:
-        """Run the flow among `flows` that the path names, else the operation of this name."""
+        """Run what the path names: one of `flows` or, if none has this name, an operation."""
         name = request.path_params["name"]
         body = await _body(request)
         waits = name in WAITING or name not in OPERATIONS
@@ -126,7 +126,7 @@ class Service:
         return Response(answer, media_type="application/json")
 
     async def health(self, request: Request) -> Response:
-        """Answer 200 if the store works and lost no rules, else 503, with the token also why."""
+        """Answer 200 if the store works and lost no rules, else 503. With the token, say why."""
         status = 200
         state = {"status": "ok"}
         try:

@@ -1,9 +1,9 @@
 """JSON-RPC 2.0 over the operations, batches included.
 
-Error codes: -32700 no JSON, -32600 no request, -32601 unknown method, -32602 a wrong parameter (its
-name in `data.parameter`), -32000 the store failed, -32603 anything else. OpenHuman's names are
-aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, with the result in OpenHuman's
-envelope. `next` beside `result` is the `before` of a request for older calls.
+Error codes: -32700 not JSON, -32600 not a request, -32601 unknown method, -32602 a wrong parameter
+(its name in `data.parameter`), -32000 refused, or the store or model failed, -32603 anything else.
+OpenHuman's names are aliases: `openhuman.memory_tool_rule_put` is `memory.tool_rule_put`, with the
+result in OpenHuman's envelope. `next` beside `result`: send it as `before` to get older calls.
 """
 
 from __future__ import annotations

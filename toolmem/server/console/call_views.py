@@ -31,7 +31,7 @@ LIST_FIELDS = ("of", "conversation", "outcome", "q", "line", "all")  # of a list
 def calls(memory: Workspace, query: Query) -> dict[str, Any]:
     """Values of the page of calls: the newest that match the filters of the query.
 
-    `more`: the `before` of the page with older calls, None at the end.
+    `more`: the value of `before` with which a query gets the next older calls; None at the end.
     """
     listed = _listed({**query, "of": query.get("tool", "")})
     found = find_calls(memory, listed, before=whole_number(query.get("before")), limit=PAGE)
@@ -49,7 +49,7 @@ def _listed(query: Query) -> dict[str, str]:
 
 
 def find_calls(memory: Workspace, query: Query, **page: Any) -> Calls:
-    """Newest calls of the query, oldest first. `page`: `before` and `limit`. Raises Refused."""
+    """Find the newest calls that match, oldest first. `page`: `before`, `limit`. Raises Refused."""
     line = _line_of(memory, query)
     given: dict[str, Any] = {
         "tool_names": [query["of"]] if query.get("of") else None,
@@ -76,7 +76,7 @@ def _line_of(memory: Workspace, query: Query) -> Line | None:
 def call(memory: Workspace, query: Query) -> dict[str, Any]:
     """Values of the page of a call: its decisions, and the rules of today that match it.
 
-    `older`, `newer`: the next calls of the list from which it was opened, else of its tool.
+    `older`, `newer`: the calls beside it in the list it was opened from, else in its tool's.
     """
     logged = logged_call(memory, query)
     store = memory.services.store()

@@ -1,7 +1,7 @@
 """Carry out forms: decide on a rule, save it, mark a decision as wrong, judge calls again.
 
-Each form runs an operation. In a guarded store a change that loosens a rule becomes a request,
-unless there is evidence that the user wants it.
+Each form runs an operation. Where a hook or proxy has used the store, a change that loosens a rule
+becomes a request, unless there is evidence that the user wants it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _mark(memory: Workspace, decision_id: str, *, is_wrong: bool) -> str:
 class Retry(Struct, frozen=True):
     """One run that judges calls again. `began` and `ended` are times of day, such as "14:30".
 
-    `ended` is "" while it runs. If it has ended without answer and problem, the judge failed.
+    `ended` is "" while it runs. Then `answer` or `problem` is set; neither if the judge failed.
     """
 
     began: str

@@ -31,7 +31,7 @@ KINDS = get_args(SourceKind)
 
 
 def rules(memory: Workspace, query: Query) -> dict[str, Any]:
-    """Values of the page of rules in the state of the query: holds, waiting or ended."""
+    """Values of the page of rules in the state that the query names: holds, waiting or ended."""
     found = rules_by_state(memory, query)
     state = query.get("state", "")
     state = state if state in found else "holds"
@@ -214,7 +214,7 @@ def _previewed(given: Query, rule: ToolMemoryRule) -> dict[str, str]:
 def rule_fields(memory: Workspace, given: Query, known: ToolMemoryRule | None) -> dict[str, Any]:
     """Convert a form's fields to arguments of `tool_rule_put`. Raises RequestError.
 
-    `known`: the rule that is edited. If an effect is chosen, empty fields remove its conditions.
+    `known`: the edited rule. If `effect` is given, an empty `when` or `unless` removes the old one.
     """
     fields: dict[str, Any] = {name: given[name] for name in FIELDS if given.get(name)}
     if fields.get("priority", "normal") not in RANK:

@@ -32,12 +32,12 @@ class Table(Struct, frozen=True):
 
 
 def listed_tools(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The tools that match the query, in its order."""
+    """The tools that match the query, sorted as the query says."""
     return [tool_row(each) for each in find_tools(memory, query)]
 
 
 def listed_rules(memory: Workspace, query: Query) -> Sequence[Any]:
-    """The rules that match the query, in its state; else those that hold."""
+    """The matching rules in the state that the query names; if it names none, those that hold."""
     found = rules_by_state(memory, query)
     return found.get(query.get("state", ""), found["holds"])
 

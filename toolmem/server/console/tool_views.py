@@ -129,7 +129,7 @@ def tools(memory: Workspace, query: Query) -> dict[str, Any]:
 
 
 def find_tools(memory: Workspace, query: Query) -> list[ToolOverview]:
-    """The tools that match the query, in its order, without their guidance."""
+    """The tools that match the query, sorted as the query says, without their guidance."""
     sort: Any = query.get("sort") or "lost"
     return memory.tools(text=query.get("q") or None, sort=sort, guidance=False)
 

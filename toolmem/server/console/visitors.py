@@ -52,10 +52,10 @@ class Terminal(Protocol):
     """The terminal in which a person started `serve`."""
 
     def show_link(self, code: str, message: str = "") -> None:
-        """Print a message and the sign-in link with this code. Drops an unanswered question."""
+        """Print a message and the sign-in link with this code. Ends an open question of `ask`."""
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Ask if the browser with these words may sign in. Returns at once; calls `answered`."""
+        """Begin to ask if the browser with these words may sign in; `answered` gets the answer."""
 
 
 class Visit(Struct, eq=False):
@@ -93,7 +93,7 @@ class Visit(Struct, eq=False):
         self.changes_until = time() + CHANGE_SECONDS
 
     def keep_location(self, body: bytes, location: str) -> None:
-        """Remember the page that a form led to: sent again, it leads there and changes nothing."""
+        """Remember the page that a form led to, so that the form is not carried out twice."""
         self.locations[hashlib.sha256(body).digest()] = location
         while len(self.locations) > MAX_LOCATIONS:
             del self.locations[next(iter(self.locations))]
@@ -156,8 +156,8 @@ class Visitors:
     def sign_in(self, secret: str, form: str, then: str) -> Visit | None:
         """Begin a visit. `secret`: the token, or a code that the terminal then asks about.
 
-        `form`: the random id of the form. Returns None if the secret is wrong. A code that was
-        used before ends all visits, as somebody may have read it, and raises Refused.
+        `form`: the form's random id. `then`: the next page. Returns None if the secret is wrong. A
+        code that another form has used may be stolen: it ends all visits, and raises Refused.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
         header = {"authorization": f"Bearer {secret}"}

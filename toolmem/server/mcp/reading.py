@@ -57,7 +57,7 @@ class McpReading:
         self.workspace = workspace
 
     def resources(self, cursor: str | None) -> types.ListResourcesResult:
-        """List a page of resources: rules, then tools. `cursor`: `next_cursor` of the last page."""
+        """List a page: rules, then tools. `cursor`: `next_cursor` of the page before, else None."""
         if cursor is not None and not (cursor.isascii() and cursor.isdecimal()):
             raise RequestError("cursor: this server gave no such cursor", "cursor")
         start = int(cursor or 0)

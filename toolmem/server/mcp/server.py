@@ -35,7 +35,7 @@ not approved waits as a request."""
 
 
 class McpService:
-    """An MCP server for a memory. `workspace`: the default one. Raises ConfigError."""
+    """An MCP server for a memory. `workspace`: for calls that name none. Raises ConfigError."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self._tools = McpTools(memory, workspace)
@@ -57,7 +57,7 @@ class McpService:
         )
 
     async def serve_stdio(self) -> None:
-        """Serve until the client closes stdin. The SDK sends what is printed here to stderr."""
+        """Serve until the client closes stdin. Until then, the SDK turns `print` to stderr."""
         async with stdio_server() as (requests, answers):
             await self.server.run(requests, answers, self.server.create_initialization_options())
 

@@ -148,7 +148,7 @@ class Consents:
         return {"resultType": "input_required", **asked}
 
     def renew(self, call: ToolCall, result: Mapping[str, Any]) -> None:
-        """Keep the user's yes: the server's `result` first asks the user a question of its own."""
+        """Remember the user's yes: the server's `result` asks for more, so the call comes again."""
         if isinstance(state := result.get("requestState"), str):
             self._put(state, call)
 

@@ -36,7 +36,7 @@ LOG_INTERVAL = 60.0  # seconds between two logs of the same failure
 class ProxyMemory:
     """Decides on calls and stores them. Opens the stores when they are first needed.
 
-    `name`: the server's, for the records. `shadow`: only record; stop no call, add no text.
+    `name`: of the server, kept with each call. `shadow`: only record; stop no call, add no text.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ProxyMemory:
         return advice
 
     def describe(self, tools: Sequence[Any]) -> Mapping[str, str]:
-        """Return rules and guidance by tool. They change only with the list: hosts cache them."""
+        """Return rules and guidance by tool. Hosts cache them: they stay until the list changes."""
         from toolmem.formats.records import read_schemas
 
         new = []

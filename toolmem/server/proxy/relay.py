@@ -42,7 +42,7 @@ _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})')
 
 
 class Relay:
-    """Handles one connection. `to_client`, `to_server`: send a message without its line end."""
+    """Handles one connection. Gives `to_client` and `to_server` messages without a line end."""
 
     def __init__(self, memory: ProxyMemory, to_client: Send, to_server: Send) -> None:
         self.memory = memory
