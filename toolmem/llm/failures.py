@@ -1,7 +1,7 @@
 """Classify errors of requests to models, in the same way for every service.
 
 The codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
-model-studio/error-code) and OpenAI (`invalid_api_key`), in letters alone up to a dot: `invalidapikey`.
+model-studio/error-code) and OpenAI (`invalid_api_key`), without signs and suffix: `invalidapikey`.
 """
 
 from __future__ import annotations
