@@ -1,7 +1,7 @@
 """Advise on one failed call: say what worked after the error that it met.
 
-It has up to three lines on this error and similar ones, then lines on a missing program, a path
-nearby, and up to two parameters that the error names. It shows words of calls as a card does.
+Up to three lines are on this error and similar ones. Then come one on a missing program, one on a
+missing path, and two at most on parameters that the error names. Private text is hidden.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Known(Struct, frozen=True, dict=True):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """Merge the failures in history and calls, without answers of no use and removed lines."""
+        """Return the failures of history and calls, without removed ones and answers of no use."""
         counted = list(self.history.failures) if self.history else []
         counted += count(self.found, None).failures if self.calls else []
         known: dict[tuple[str, str], Failure] = {}

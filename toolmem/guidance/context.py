@@ -68,11 +68,10 @@ class Context:
         before: Observation,
         after: Observation,
     ) -> set[Repair]:
-        """Find the other tools whose results held the new value of a changed parameter.
+        """Return a repair for each other tool whose results held a changed parameter's new value.
 
-        Tools called between the two calls come first; if none held it, those called before both.
-        Returns `Repair("source", path, "", tool)`; `SHARED` in place of "" marks a tool whose
-        results held the value that failed, too.
+        It is `Repair("source", path, "", tool)`, with `SHARED` in place of "" if the tool's results
+        held the failed value, too. Calls before `failed` count only if none after it held the new.
         """
         earlier = self.before(worked)
         between = self._between(failed, worked)
@@ -212,9 +211,10 @@ def new_values(path: str, old: Any, new: Any) -> set[str]:
 
 
 def holders(calls: Calls, values: set[str], known: Calls = ()) -> set[str]:
-    """Name the tools whose successful results held one of `values` before a call was given it.
+    """Return the names of the tools whose successful results held one of `values`.
 
-    `calls`: oldest first. `known`: earlier calls; a value that they were given has no source.
+    `calls`: oldest first. Once an input has a value, later results that hold it do not count. A
+    value that is in an input of `known`, the calls before these, is not looked for.
     """
     found: set[str] = set()
     for value in values:

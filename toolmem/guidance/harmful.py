@@ -148,11 +148,11 @@ def runs_what_it_fetches(observation: Observation) -> bool:
 def was_proposed(
     before: Observation | None, after: Observation, earlier: Sequence[CallTexts]
 ) -> bool:
-    """Whether a result of `earlier` calls proposed the call `after`, before a task or input did.
+    """Whether an output of the `earlier` calls proposed the call `after`.
 
-    A result proposes a call if it holds an address or package that the call uses, a path that the
-    call runs or that is outside of the working folder, or two neighbouring words of its command or
-    code. What the failed call `before` also has does not count.
+    It did if it holds an address or package that `after` uses, a path that `after` runs or that is
+    outside of the working folder, or two neighbouring words of its command or code. What the failed
+    call `before` has does not count, nor what a task or input held before that output.
     """
     old = {str(value) for _, value in leaves(before.arguments)} if before is not None else set()
     tokens = {each for each in _risky_tokens(after) if not any(each in text for text in old)}

@@ -69,7 +69,7 @@ class ModelWriter:
         self.author = f"{model.backend}/{model.model}"
 
     def among(self, calls: Calls) -> ModelWriter:
-        """Return a copy that also reads `calls`: all tools' calls in the same conversations."""
+        """Return a copy that also reads `calls`, made by all tools in this tool's conversations."""
         writer = copy(self)
         writer._card = self._card.among(calls)
         return writer
@@ -149,7 +149,7 @@ class DryRunWriter:
         return replace(card, prompt_tokens=tokens, author=self.author)
 
     def update(self, tool_name: str, calls: Calls, new: Calls, old: Guidance) -> Guidance:
-        """Count the prompt of `ModelWriter.update`, with the old card as the text to update."""
+        """Count the prompt that `ModelWriter.update` would send if a model had written the card."""
         self._model.count(self._writer.prompt(tool_name, new, replace(old, written=old.text)))
         card = self._card.write(tool_name, calls, old)
         tokens = estimated_tokens(self._writer.prompt(tool_name, calls))

@@ -1,7 +1,8 @@
 """Say what calls that worked show of a parameter: where its values come from, how they are written.
 
-The card and advice say this of a parameter that an error names, and of one whose value is not shown
-because it belongs to another entity. Programs and paths that an error names are treated alike.
+The card and advice say this of a parameter whose value is not shown because it belongs to another
+entity. The card also says it of values that come from other tools; advice, of a parameter that an
+error names. Where an error calls a program or path missing, advice names one that worked.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _STOP_WORDS = word_set("the and new name number type list ids not for can all")
 
 
 class Lessons:
-    """What calls that worked teach of a tool's parameters. `failures`: those of its history."""
+    """What calls that worked show of a tool's parameters. `failures`: with their repairs."""
 
     def __init__(self, found: Findings, failures: Sequence[Failure], wording: Wording) -> None:
         self.found = found
@@ -75,8 +76,8 @@ class Lessons:
     def of(self, path: str, part: str, sent: Any = None) -> str:
         """Write the lesson on a parameter: the source of its values, their form or usual values.
 
-        `path`: its name. `part`: what of the tool is used (`psql`). `sent`: the value that failed.
-        Returns "" if nothing of use is known.
+        `path`: the parameter. `part`: only calls of this part of the tool show how its values are
+        written. `sent`: the value that failed. Returns "" if nothing of use is known.
         """
         if source := self._source(path):
             return source
@@ -295,7 +296,7 @@ def _instead(found: Findings, sent: dict[str, Any], good: Sequence[int]) -> list
 
 
 def program_line(lessons: Lessons, observation: Observation, message: str) -> Line | None:
-    """Name programs of commands that worked, if the error says that one is missing."""
+    """Name programs that worked in other commands, if the error calls a program missing."""
     texts = ((path, t) for path, t in observation.texts.items() if isinstance(t, Command))
     path, command = next(texts, ("", Command()))
     missing = missing_program(message, command)
@@ -322,7 +323,7 @@ def program_line(lessons: Lessons, observation: Observation, message: str) -> Li
 
 
 def nearby_line(around: Calls, call: ToolCallResult, message: str, wording: Wording) -> Line | None:
-    """Name a similar path from calls that worked, if the error says that one is not found."""
+    """Name a similar path that worked, if the error says that a path of `call` is not found."""
     missing = [path for path in _paths(call) if is_named(message, path.strip("/"))]
     if not missing or error_class_of(message) != "not_found":
         return None

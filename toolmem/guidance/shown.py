@@ -147,8 +147,8 @@ def _line_behind(text: str, guidance: Guidance) -> Line:
 def line_keys(line: Line) -> list[str]:
     """Return keys that recognize a line in later guidance; the first identifies the whole line.
 
-    A line counted from calls also has a key of its error alone and a key of the call that worked.
-    Keys do not depend on counts, the call that failed, the language, or the calls' origin.
+    If the line was counted from calls, the second identifies its error and the third, if there is
+    one, the call that worked. Keys ignore counts, the failed call, the language and import marks.
     """
     contents: list[tuple[object, ...]]
     text = line.text.removesuffix(line.mark)
@@ -173,7 +173,7 @@ def line_keys(line: Line) -> list[str]:
 def without_forgotten(guidance: Guidance) -> Guidance:
     """Return guidance, of a card or of a model, without the lines that a user removed.
 
-    Failures of removed lines lose their repairs, so that other repairs can take their place.
+    Its history drops all repairs of the errors in these lines, so that others can be counted.
     """
     if not guidance.forgotten:
         return guidance
@@ -273,7 +273,7 @@ def calls_since_guidance(record: ToolRecord) -> int:
 
 
 def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> ToolMemory:
-    """Return a tool's memory as users are shown it, together with `calls`."""
+    """Return a tool's memory in the form that users get, with `calls` inside."""
     guidance = record.guidance
     window = record.window
     figures = statistics(window)

@@ -39,9 +39,9 @@ def plan_summary(
     min_new_calls: int = 1,
     among: Collection[int] | None = None,
 ) -> Plan:
-    """Plan to read the `recent` newest judged calls, unless guidance covers all of them.
+    """Return a plan to read the `recent` newest judged calls, or to skip if guidance covers them.
 
-    `min_new_calls`: if fewer are new, guidance stays. `among`: seqs to consider; None: all kept.
+    Guidance also stays if fewer than `min_new_calls` are new. `among`: seqs to choose from, if set.
     """
     unjudged = set(record.unjudged)
     seqs = range(record.first_seq, record.last_seq + 1)

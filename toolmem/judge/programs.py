@@ -1,8 +1,8 @@
 """Find the failures that shells and programs print: exit codes, time-outs, tracebacks, builds.
 
-What a program prints is data, so the word "error" in a line proves nothing. These prove a failure:
-a traceback at the end of the output, the closing line of a build, a test run or the harness, and in
-a shell's output a line that begins with the name of a program of the command line.
+The word "error" in what a program prints proves nothing. These prove a failure: an exit code or
+time-out from the harness that ran it, a traceback at the end, the report of a failed build or test,
+a usage text that nobody asked for, and a complaint that begins with the name of a shell or program.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ class Budget:
         return (read + completion_tokens * price.output) / 1000, price.currency
 
     def check_model(self, model: str, setting: str) -> None:
-        """Check that `max_cost`, if it is set, can be applied to a model. Raises ConfigError.
+        """Raise ConfigError if `max_cost` is set and a model has no price in the common currency.
 
-        The model needs a price in the currency of the others. `setting`: where it is configured.
+        The first model that is checked sets this currency. `setting`: where a model is configured.
         """
         if self._limits.max_cost is None:
             return

@@ -1,4 +1,4 @@
-"""Send requests to a remote model: in turn, within the budget, with retries that may help."""
+"""Send requests to a remote model, within the budget; repeat those that fail temporarily."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Client:
     """Sends requests to one model, from all threads and ops.
 
     The first request is sent alone and the others wait for its answer, so that a wrong key costs
-    one request. After a denial, such as a wrong key, the rest of its batch is not sent.
+    one request. After a denial, the requests left in the same batch fail without being sent.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Classify errors of requests to models, in the same way for every service.
 
 The codes are those of DashScope (`InvalidApiKey`, `Throttling.RateQuota`; help.aliyun.com/en/
-model-studio/error-code) and OpenAI (`invalid_api_key`), in lower case and letters alone.
+model-studio/error-code) and OpenAI (`invalid_api_key`), without signs and suffix: `invalidapikey`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def error_of(answer: Answer, who: str, *, secret: str, prompt: str) -> ModelError:
-    """Make the error for an answer without a reply. Its message hides `secret` and `prompt`."""
+    """Return the error for an answer of `who` that is no reply. It hides `secret` and `prompt`."""
     code, message = _code_and_message(answer.body)
     text = ": ".join(filter(None, (code, _clean(message, secret, prompt))))
     text = f"{who}: HTTP {answer.status}" + (f" {text}" if text else "")

@@ -1,4 +1,4 @@
-"""An embedder without a model: hashed character n-grams. Texts with like spellings are near.
+"""An embedder without a model: hashed character n-grams. Similar spelling gives similar vectors.
 
 It finds `send_email` for "sending e-mails", but not for "post a letter". The hashing trick with
 signs is that of Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009.
