@@ -47,3 +47,8 @@ def test_the_newest_judged_calls_are_read_and_the_rest_is_counted():
     assert plan.seqs == (5, 6, 8)
     assert plan.new == (8,)
     assert plan.not_analyzed == 2
+
+
+def test_a_new_call_that_is_not_to_be_read_is_no_reason_to_summarize_again():
+    plan = plan_summary(record(new=[7]), 10, has_guidance=True, among={6, 8})
+    assert (plan.skip, plan.new, plan.not_analyzed) == (True, (), 1)

@@ -48,8 +48,8 @@ def plan_summary(
     judged = [seq for seq in seqs if seq not in unjudged and (among is None or seq in among)]
     window = judged[-recent:]
     uncovered = [seq for seq in record.new if seq not in unjudged]
-    first = window[0] if window else record.last_seq + 1
-    new = tuple(seq for seq in uncovered if seq >= first)
+    read = set(window)
+    new = tuple(seq for seq in uncovered if seq in read)
     reason: Reason = "up_to_date"
     if not window:
         reason = "nothing_judged"
