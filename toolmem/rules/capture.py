@@ -1,8 +1,8 @@
 """Turn the user's sentences into rules: at once when they are typed, and again after the turn.
 
-A demand becomes a critical rule on each tool that it names or means, else on the first tool that
-the turn called. In a recording, a demand that means no tool is not kept. Two failures of a tool in
-a turn become a normal rule. A sentence that takes a rule back loosens it: `changes` decides.
+A demand becomes a critical rule on each tool that it names or means. If it means none, the rule is
+on the first tool that the turn called; in a recording, such a demand is not kept. Two failures of a
+tool in a turn become a normal rule. A sentence that takes a rule back lifts it if `changes` allows.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ MAX_DEMANDS = 10  # in one message; more are kept only once the user confirms th
 class ToolMemoryCaptureHook:
     """Makes rules of what the user says in a turn, and of failures that repeat in it.
 
-    `actor`: who vouches that the user typed the messages. `enabled`: if None, it is on unless
-    `TOOLMEM_LEARNING_TOOL_MEMORY_CAPTURE_ENABLED`, or OpenHuman's variable, is off. `may_lift`:
-    messages may loosen rules of a guarded store. A ToolMemError is logged, and never raised.
+    `actor`: who vouches that the user typed the messages. `enabled`: if None, the hook is on
+    unless an environment variable (`_VARIABLES`) is off. `may_lift`: if False, messages can only
+    request to loosen rules of a guarded store. A ToolMemError is logged, and never raised.
     """
 
     def __init__(
@@ -212,10 +212,10 @@ class ToolMemoryCaptureHook:
 
 
 def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any]:
-    """Read a rule's text as a demand of the user. Returns its `effect`, `when` and `unless`.
+    """Read the text of a new rule as a demand. Returns its `effect`, `when` and `unless`.
 
-    If no condition can be made, returns `unread`, the words that were not understood. Returns {}
-    if it is no demand, too long, the text of a rule, or holds a secret: conditions are not masked.
+    If no condition can be made, returns only `unread`: the words that were not understood. Returns
+    {} for a text that is no demand, is too long, has a secret or is that of a rule on the tool.
     """
     from toolmem.rules.reader.demands import demands
     from toolmem.rules.reader.own_text import MAX_SENTENCE

@@ -1,8 +1,8 @@
 """Decide who may change a rule: loosening a user's rule needs evidence, restricting does not.
 
 Evidence is what the user typed, or a command in an interactive terminal. An agent's change is
-always a request. A program's change is a request if it loosens a user's rule, or a rule of the
-repository that the user agreed to, in a store that an installed hook or proxy marked guarded.
+always a request. A hook or proxy marks its store as guarded. In a guarded store, a program's change
+is a request if it loosens a rule of the user, or one of the repository that the user agreed to.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def change_of(
 
 
 def tombstone(rule: ToolMemoryRule, actor: Actor, now: datetime, what: str) -> ToolMemoryRule:
-    """Return a deleted rule: no text, but its turns, so that replaying them does not remake it."""
+    """Return a deleted rule, without its text. Its turns stay, so that no replay remakes it."""
     names = ("id", "tool_name", "created_at", "updated_at", "session", "expires_at")
     fields = {name: getattr(rule, name) for name in names}
     said = Said(rule.said.by, turns=rule.said.turns)
@@ -111,7 +111,7 @@ def rule_digest(rule: ToolMemoryRule) -> str:
 
 
 def require_seen(before: ToolMemoryRule | None, seen: str, now: datetime) -> None:
-    """Raise Conflict if a rule has another digest than `seen`, or exists although `seen` is NEW."""
+    """Raise Conflict unless `seen` is the rule's digest, or is NEW and no such rule holds now."""
     if seen == NEW:
         if before is not None and before.holds_at(now):
             raise Conflict("this rule was made since: read it before you change it", is_final=True)

@@ -1,6 +1,6 @@
 """Make a rule of failures that repeat in a turn, and give OpenHuman's figures on each tool.
 
-The figures are no rules: they say how calls ended, and are kept in a namespace of their own.
+The figures are no rules: they say how calls ended. `recall` has them in a separate namespace.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
 
 
 def read_id(given: str) -> str:
-    """Trim an id, which may be "". Raises RequestError for invisible or over 128 characters."""
+    """Trim an id; it may be "". Raises RequestError if over 128 characters or partly invisible."""
     rule_id = _trimmed(given)
     if rule_id != shown(rule_id) or len(rule_id) > MAX_ID:
         raise RequestError(f"id: expected at most {MAX_ID} characters that can be seen", "id")

@@ -1,4 +1,4 @@
-"""Store texts of agents beside rules, in `global`, `skill-<id>` and `tool-<name>`."""
+"""Store texts of agents beside rules, in namespaces: `global`, `skill-<id>`, `tool-<name>`."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def render_rules(
     *,
     recalls: bool = False,
 ) -> str:
-    """Sort rules, and write them as Markdown for a system prompt; "" without rules."""
+    """Write rules, sorted, as Markdown for a system prompt. Rules `not_shown` are only counted."""
     given = list(rules)
     own = _by_tool((rule for rule in given if not rule.is_team), language)
     team = _by_tool((rule for rule in given if rule.is_team), language)
@@ -255,7 +255,7 @@ def changed_since(
 
 
 def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """Return messages on the user's rules that ended, each only once. Raises StoreError."""
+    """Return one message, once, for each rule of the user that ended. Raises StoreError."""
     now = rules.clock.now()
     ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
     for rule in rules.every_rule():
@@ -279,7 +279,7 @@ def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
 
 
 def binding_rules(rules: ToolMemoryStore) -> RuleListing:
-    """Return the rules that hold now, in the store and in the copies of a store that was lost."""
+    """Return the rules that hold now: of this store and, where a store was lost, of its copies."""
     found = [rules.all_rules(), *(copy.all_rules() for copy in rules.copied)]
     by_id = {rule.id: rule for each in reversed(found) for rule in each.rules}
     return RuleListing([*by_id.values()], found[0].damaged)

@@ -358,11 +358,11 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
 def open_question(
     rules: ToolMemoryStore, meant: Sequence[ToolMemoryRule], actor: Actor, what: str, message: str
 ) -> bool:
-    """Ask the user, at the next call that these rules stop, whether to lift them.
+    """Have the user asked, at the next call that these rules stop, whether to lift them.
 
-    `meant`: the rules of one sentence. `actor`: with the words, from `message`, that may take them
-    back. `what`: deleted or replaced. Returns False if nothing will be asked: a guarded store
-    requires that the user typed the words, and a session has at most three questions.
+    `meant`: the rules of one sentence. `actor.words`: what `message` says that may take them back.
+    `what`: "deleted" or "replaced". Returns False if nothing will be asked, as the rules stop no
+    call, the session had three questions, or a guarded store has no proof that the user typed it.
     """
     vouches = bool(actor.session) and (actor.evidence == "typed" or not rules.is_guarded())
     checked = [rule for rule in meant if rule.is_checked]
@@ -390,7 +390,7 @@ def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
 
 
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
-    """Tell the user that a rule still holds, and how to lift it. `is_open`: its next stop asks."""
+    """Tell the user how to lift a rule that still holds. `is_open`: its next stop will ask."""
     because = f" ({why})" if why else ""
     asks = ", or agree if a call that it stops asks you" if is_open else ""
     return (
@@ -399,7 +399,7 @@ def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = 
 
 
 def without_ways_out(text: str) -> str:
-    """Remove the words that would lift a rule from a message that a model reads, too."""
+    """Leave out of a message what the user can type to lift a rule: a model reads it, too."""
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 

@@ -156,7 +156,7 @@ class ToolMemoryStore:
         return RuleListing(rules, listing.damaged)
 
     def every_session_rule(self) -> list[ToolMemoryRule]:
-        """List the rules that hold now, each in one session only, of all sessions."""
+        """List, for all sessions, the rules that hold now in only one of them."""
         now = self.clock.now()
         found = self._listing(SESSION_RULES).rules
         return [rule for rule in found if rule.holds_at(now)]

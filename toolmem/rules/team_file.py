@@ -176,7 +176,7 @@ def entry_of(rule: ToolMemoryRule) -> Entry:
 def compare(
     entries: Sequence[Entry], rules: ToolMemoryStore, *, changes_own: bool = True
 ) -> list[Compared]:
-    """Compare entries with the team's stored rules; if `changes_own`, with all rules."""
+    """Compare entries with the team's stored rules and, if `changes_own`, with all others."""
     now = rules.clock.now()
     secret = rules.store.secret_key().hex()
     known = {}

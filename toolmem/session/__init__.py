@@ -1,4 +1,4 @@
-"""The memory in an agent that runs its own tools: its prompt, and its calls before and after.
+"""For an agent that runs its own tools: make its prompt, check its calls, and record them.
 
 `agent_session` makes the messages of each turn (frozen prompt, conversation, new rules) and learns
 from the turn; `async_session` has the same methods as coroutines. `recorder` decorates functions

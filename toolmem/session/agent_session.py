@@ -67,7 +67,7 @@ class AgentSession:
         session.close()
 
     The system prompt (base text, pinned rules, guidance) is frozen at the start, byte for byte.
-    Later demands are in a message of their own after the conversation, which no compressor sees.
+    Later demands are in a message after the conversation. No compressor sees this message.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class AgentSession:
         """Fetch rules and guidance, and freeze the system prompt.
 
         `tools`: names or schemas of all tools of the agent; without any, the prompt has the rules
-        of all tools. `rules_workspace`: for rules that are private while guidance is shared.
-        `max_buffer_tokens`: a longer conversation is compressed. `speaker`: `owner`, or `guest:ID`,
-        whose demands hold only in this session and lift nothing; None: as `session.speaker` is set.
+        of all tools. `rules_workspace`: where rules are, if not in the workspace of the guidance.
+        `max_buffer_tokens`: a longer conversation is compressed. `speaker`: `owner` or `guest:ID`;
+        None: setting `session.speaker`. A guest's demands lift no rule, and end with the session.
 
         Raises StoreError if the store gives no rules within `timeout` seconds, as a session without
         its critical rules is unsafe. With `on_error="empty"` the session starts without them.
@@ -255,7 +255,7 @@ class AgentSession:
     def check(
         self, tool_name: str, arguments: Mapping[str, Any] | str, *, force: bool | None = None
     ) -> Decision:
-        """Decide on a call that your own code runs. `arguments`: a mapping, or its JSON.
+        """Decide on a call of your own code. `arguments` may be JSON. `force`: see `Guard.before`.
 
         If the action is `ask` or `deny`, do not run it: give the model the reason as its result.
         """
@@ -265,7 +265,7 @@ class AgentSession:
         return decision
 
     def ended(self, decision: Decision, output: str = "", success: bool | None = None) -> None:
-        """Report how a call that `check` allowed ended, before the next one. Raises RequestError.
+        """Report how a call that `check` allowed ended, before the next call. Raises RequestError.
 
         `success`: None = unknown. `after_turn` uses it if the tool's message has none.
         """
@@ -330,9 +330,9 @@ class AgentSession:
     ) -> Captured:
         """Learn from a turn, and return what to tell the user. `turn`: its chat messages.
 
-        `calls`: records in place of the calls in `turn`. Calls that the session recorded are merged
-        into them. All are stored at once, and judged in the background. Raises RequestError if a
-        call cannot be read, and StoreError; recorded calls are not lost.
+        `calls`: records to use instead of the calls in `turn`. Calls that the session recorded are
+        merged in. All are stored at once, and judged in the background. Raises StoreError. Raises
+        RequestError if a call cannot be read; the recorded calls then wait for the next turn.
         """
         user_text = user_message_of(turn) or user_message or self._open_message or ""
         if user_text and self._open_message is None:

@@ -17,7 +17,7 @@ _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class ToolFunction:
-    """A function as a tool. Raises RequestError for a generator function: it runs only later."""
+    """A function as a tool. Raises RequestError for a generator: calling it does not run it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._partial = (
@@ -51,9 +51,9 @@ class ToolFunction:
     def arguments(
         self, args: tuple[Any, ...], names: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of a call twice, as JSON values by name: with defaults, and as given.
+        """Return two dicts of a call's arguments, as JSON values: with defaults, and as given.
 
-        In the first dict, what `**kwargs` collects stands under its own names.
+        What `**kwargs` collects is under its own names in the first, under `kwargs` in the second.
         """
         args, names = (*self._partial.args, *args), {**self._partial.keywords, **names}
         try:

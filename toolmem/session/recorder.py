@@ -42,7 +42,7 @@ class Question(Struct, frozen=True):
     tool_name: str
     arguments: Any
     rule: str  # in the user's words; "" if no rule asks
-    words: str  # of the user that may lift the rule: a yes then lifts it
+    words: str  # of the user, that may take the rule back: a yes then lifts it
     decision: Decision
 
     @property
@@ -156,9 +156,9 @@ class CallRecorder:
         return [{**record, **extra} for record in taken]
 
     def take_answers(self) -> Captured:
-        """Remove and return what the user's answers to `on_ask` lifted.
+        """Remove and return the rules that the user's answers to `on_ask` lifted.
 
-        `told` also says how the user can let a denied call pass.
+        The messages in `told` also say how the user can let a denied call pass.
         """
         with self._lock:
             taken, self._answers = self._answers, Captured()
@@ -172,7 +172,7 @@ class CallRecorder:
     def check(
         self, tool_name: str, arguments: Any, *, force: bool | None = None, call_id: str = ""
     ) -> Decision:
-        """Decide on a call. If the decision is `ask`, ask the user (`on_ask`)."""
+        """Decide on a call. `on_ask` answers an `ask`. `force`: see `Guard.before`."""
         assert self.guard is not None
         decision = self.guard.before(
             tool_name,

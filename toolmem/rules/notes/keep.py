@@ -51,7 +51,7 @@ Outcome = Literal["kept", "request", "refused"]
 
 
 class NoteResult(Struct, kw_only=True):
-    """What `note_demand` or `lift_demand` did. The latter says `kept` if it lifted the demand."""
+    """What `note_demand` or `lift_demand` did. `kept` from `lift_demand`: the demand is lifted."""
 
     outcome: Outcome
     rules: list[ToolMemoryRule] = []

@@ -82,9 +82,9 @@ _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 
 
 def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool:
-    """Whether a quote is about all calls of a tool or class: "never use the shell".
+    """Whether a quote names a tool or class and bans all its calls: "never use the shell".
 
-    If the quote says more than that, the condition has to say some of it, too.
+    If the quote says more, as in "the shell for tests", the condition must have one such word.
     """
     text = normalized(quote)
     said = set(_words(quote))
@@ -107,7 +107,7 @@ def names_tool(quote: str, tools: Sequence[str], conditions: Conditions) -> bool
 
 
 def other_tool_named(quote: str, tools: Iterable[str], conditions: Conditions) -> str:
-    """Return which of `tools` a quote names; "" if none, or if quote and condition share words."""
+    """Return the first of `tools` that a quote names; "" if none, or if the conditions fit it."""
     said = frozenset() if has_in_common(quote, conditions) else content_words(quote)
     mail = content_words(_CLASS_WORDS["@mail"].partition("|")[0])
     for name in tools:
@@ -278,7 +278,7 @@ def _condition_words(conditions: Conditions) -> frozenset[str]:
 def ordinary_stops(
     quote: str, classes: Iterable[str], stops: Callable[[CallView], bool]
 ) -> tuple[list[CallView], int]:
-    """Return (packaged calls that are stopped and share no word with the quote, number of all)."""
+    """Return ([ordinary calls that are stopped, sharing no word with the quote], number of all)."""
     said = content_words(quote)
     views = [view for name in classes for view in _ordinary(name)]
     others = (view for view in views if not said & content_words(_values_in([view])))

@@ -51,8 +51,8 @@ def tests_of(
 ) -> list[Test] | None:
     """Make tests that find the terms in calls of a tool; return None if a term has no test.
 
-    A call is meant if one test holds. `verb`: what the demand forbids to do. `text`: its sentence
-    in lower case. `action`: the action that it means, if the tool has many.
+    The demand means the calls for which one test holds. `verb`: what it forbids. `text`: the whole
+    sentence in lower case. `action`: for a tool of many actions, the one that is forbidden.
     """
     tests: list[Test] = []
     limits: list[Test] = []
@@ -138,9 +138,9 @@ def _path_test(at: str, tool: ToolSchema, verb: str, action: Action | None) -> T
 def commands_forbidden(
     programs: Sequence[Term], others: Sequence[Test], text: str
 ) -> CallTests | None:
-    """Make the condition that forbids programs with their options; None if it is in doubt.
+    """Make the condition that forbids programs, with options; return None when in doubt.
 
-    `programs`: the programs and the options. `others`: tests of which one must hold, too.
+    `programs`: terms for programs and options. `others`: if any, one of these tests must hold, too.
     """
     if any(each.kind == "force" for each in programs):
         when = [_with_other(_FORCED, other) for other in others or [{}]]

@@ -77,10 +77,10 @@ _WORD = re.compile(r"[A-Za-z][\w'-]*|\d+")
 def find_conditions(
     limited: str, text: str, only: bool, tools: Sequence[ToolSchema]
 ) -> tuple[dict[str, CallTests], list[str]]:
-    """Return the conditions by tool name or, if none was made, the words not understood.
+    """Return (conditions by tool name, []) or, if none was made, ({}, words not understood).
 
     `limited`: the sentence without its "never"; `text`: the whole sentence in lower case; `only`:
-    it forbids everything but what it names.
+    whether the sentence forbids everything but what it names.
     """
     limited = words.ALTERNATIVE.sub("", limited)
     terms = [Term(m.lastgroup or "", m[m.lastgroup or 0]) for m in _TERMS.finditer(limited)]

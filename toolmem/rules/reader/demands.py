@@ -2,8 +2,8 @@
 
 A form ("never", "don't", "only", "ask me before") counts if it addresses the agent: as an
 imperative that opens a clause, or after "you must", "I want you". Elsewhere the same words report
-something. A demand about an object of the task at hand, or for a while, holds for the conversation.
-Any other demand, and a demand whose words say so, holds for good.
+something. A demand holds for the conversation if it says so ("for now") or is about an object of
+the task at hand ("this order"). Otherwise, or with a word such as "never", it holds for good.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def demands(
     """Find what the user's message demands of the agent.
 
     `ran`: the tools that the turn called, in order; `tools`: all tools of the agent. A demand is
-    about the tools that it names or means, else about the first that ran, else UNSCOPED.
+    about the tools that it names or means, else the first that ran, else no known one (UNSCOPED).
     """
     catalogue = catalogue_of(ran, tools)
     found: dict[str, Demand] = {}

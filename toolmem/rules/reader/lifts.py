@@ -225,7 +225,7 @@ def possibly_lifted(
     """Find the rules that the message may take back, and the sentence that does so; else None.
 
     Several rules are found if they share equally many words with the sentence. `stopped`: ids of
-    the rules that just stopped a call. If it is one rule, a sentence that names nothing means it.
+    the rules that just stopped a call. If only one did, a sentence that names nothing means it.
     """
     doubtful = _taking_back(message)
     meanings = [_meaning(rule) for rule in rules] if doubtful else []

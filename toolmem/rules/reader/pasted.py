@@ -244,7 +244,7 @@ def _in_dialogue(lines: list[str], at: int) -> bool:
 
 
 def copied(lines: list[str]) -> list[bool]:
-    """Return whether each line looks copied, from a chat or a list that no sentence introduces."""
+    """Return, for each line, whether it looks copied: from a chat, or a list without a lead-in."""
     found: list[bool] = []
     message = own_list = False
     above = chat_above = ""  # the last line that is not blank

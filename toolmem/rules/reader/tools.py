@@ -113,7 +113,7 @@ def action_parameter(tool: ToolSchema) -> str:
 
 
 def value_parameter(tool: ToolSchema, word: str) -> str:
-    """Return the parameter with this value in its schema, or `env` for "prod"; "" if none."""
+    """Return the parameter that can have the value `word`, such as `env` for "prod"; or ""."""
     for name in tool.properties:
         is_listed = word in [each.lower() for each in values_of(tool, name)]
         is_place = word in words.ENVIRONMENTS and words_of(name) & {"env", "environment", "stage"}
@@ -136,7 +136,7 @@ def amount_parameter(tool: ToolSchema) -> str:
 
 
 def does_by_name(tool: ToolSchema, verb: str) -> bool:
-    """Whether a tool's name has a verb or a synonym: "erase", `delete_file`. False for a shell."""
+    """Whether a tool's name has a verb or synonym: `delete_file` for "erase". False for a shell."""
     names = name_words(tool.name)
     listed = [each for each in words.ACTIONS.values() if verb in each]
     return not is_shell(tool) and any(names & each for each in listed)
@@ -284,9 +284,9 @@ def find_action(tool: ToolSchema, demanded: str) -> Action | None:
 
 
 def acting_tools(sentence: str, demanded: str, tools: Collection[ToolSchema]) -> list[str]:
-    """Return which tools of many actions have the action of a demand and fit its other words.
+    """Return the names of tools that have the demanded action and fit the demand's other words.
 
-    Returns [] if the sentence names one of these tools.
+    `tools`: tools of many actions. Returns [] if the sentence names one of them.
     """
     if any(is_named(tool.name, sentence) for tool in tools):
         return []
