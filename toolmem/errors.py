@@ -96,7 +96,7 @@ class StoreVersionError(StoreError):
 
 
 class Conflict(StoreError):
-    """An entry changed since it was read. `is_final`: the caller must read it and decide again."""
+    """An entry changed since it was read. `is_final`: do not retry; read it and decide again."""
 
     def __init__(self, message: str, *, is_final: bool = False) -> None:
         super().__init__(message)

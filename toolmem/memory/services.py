@@ -119,7 +119,7 @@ class MemoryServices:
         return self._cached("embedders", name, lambda: self._open_embedder(name))
 
     def rules(self, workspace: str) -> ToolMemoryStore:
-        """The rules of a workspace, in the default store. Changes go to their copies too."""
+        """The rules of a workspace, in the default store. Copies of lost rules are changed, too."""
         store = self.store()
         copies = self._with_copies(store, workspace).copies.values()
         rules = ToolMemoryStore(store, workspace, self.clock, self._zone)
@@ -129,7 +129,7 @@ class MemoryServices:
     def guard(self, workspace: str, modes: GuardSection | None = None) -> Guard:
         """The guard of a workspace; it protects the store's own files and the state folder.
 
-        `modes`: replace those of the configuration. If a store file lost rules, their copy binds.
+        `modes`: None takes those configured. If a store file lost rules, their copy binds.
         """
         store = self.store()
         modes = modes or self.settings.guard

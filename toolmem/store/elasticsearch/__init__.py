@@ -1,4 +1,4 @@
-"""The distributed store: the same promises over Elasticsearch, for any number of machines.
+"""The distributed store: the methods of `Store` over Elasticsearch, for any number of machines.
 
 `store` combines `tool_calls` (tools, their calls and guidance, with the commit protocol), `records`
 and `search`. `layout` defines the indices. `client` sends requests, with retries.

@@ -1,7 +1,7 @@
 """Requests to Elasticsearch, with retries of whole requests and of single items.
 
-Every request of the store may be sent twice without harm, because a writer recognizes its own
-compare-and-swap. The client library's own retries are off: they have no pause and no deadline.
+A request may be sent twice without harm: a writer whose reply was lost finds its own name in the
+document. The client library's own retries are off, because they have no pause and no deadline.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Client:
             pause = min(2 * pause, longest)
 
     def within(self, seconds: float, hosts: int = 1) -> Client:
-        """Return a client on this connection whose requests try `hosts` hosts within `seconds`."""
+        """Return a copy that gives up after `seconds`; each of `hosts` gets an equal share."""
         if self._es is None:
             self._connect()
         limited = copy(self)
@@ -143,7 +143,7 @@ class Client:
     def about_server(self) -> Mapping[str, Any]:
         """Return what the server says of itself, such as its version. Raises StoreUnavailable.
 
-        A thread asks, because nothing else limits how long a DNS look-up takes.
+        The request runs in a thread, because a DNS look-up has no timeout of its own.
         """
         limited = self.within(CONTACT_SECONDS, 1 + self.location.count(", "))
         answer: Future[Any] = Future()
@@ -367,7 +367,7 @@ def is_block(cause: Mapping[str, Any]) -> bool:
 
 
 def may_retry(status: int, cause: Mapping[str, Any]) -> bool:
-    """Whether to send the request again. `status`: 0 for a document of a multi-get."""
+    """Whether to send a request with this error again. `status`: 0 if the error has none."""
     if status in _BUSY:
         return not is_block(cause)
     text = f"{cause.get('type')} {cause.get('reason')}"

@@ -102,7 +102,7 @@ class Layout:
             )
 
     def create(self, alias: str) -> None:
-        """Create the index behind an alias. Writes require the alias, so none creates an index."""
+        """Create an index and its alias. Writes fail without the alias: they create no index."""
         mappings = {
             "dynamic": "strict",
             "_meta": {"toolmem": SCHEMA},

@@ -1,9 +1,9 @@
 """Keyed records. Each is one document, and each change one compare-and-swap of it.
 
 A deleted record leaves an empty document behind, so that a delayed request meets a newer revision.
-The stamp of the rules is a document of the same shard and is written by the same request as the
-rule, so that whoever reads the new stamp reads the new rule. Then both are copied to another index.
-The copies show which rules the store lost.
+Each write to a rule also replaces the stamp of the rules, a document in the same shard, in the same
+request: whoever reads the new stamp reads the new rule, too. Then rule and stamp are copied to
+another index. A comparison with these copies shows which rules the store lost.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class RecordStore(BaseStore):
         return (client or self._client).mget([*stamps, *asked], FIELDS, optional=copies)
 
     def get_many(self, workspace: str, keys: Sequence[tuple[str, str]]) -> Snapshot:
-        """Read records and, in the same request, a stamp that changes with each write to a rule.
+        """Read records and, in the same request, the stamp that changes with each write to a rule.
 
-        While the rules' copies in another index are older, the stamp consists of both stamps.
+        If the copies of the rules have another stamp, `rules_stamp` is both of them.
         """
         stamp, copied, *docs = self._stamps_and_docs(workspace, keys)
         value = _body(stamp) if _is_same_stamp(stamp, copied) else f"{_body(stamp)} {_body(copied)}"
@@ -158,7 +158,7 @@ class RecordStore(BaseStore):
             log.error("the copy of the rules is not up to date: %s", error)
 
     def lost_rules(self, workspace: str) -> list[Record]:
-        """Return the copies of rules that the store lost, or holds in another version.
+        """Return the copy of each rule that the store lost, or holds older or altered.
 
         A loss is logged once. If nothing is lost, the copies are brought up to date. Raises
         StoreError if the copies cannot be read.
@@ -216,7 +216,7 @@ class RecordStore(BaseStore):
         return dict(self._losses)
 
     def accept_rules(self, workspace: str) -> None:
-        """Give up lost rules: their copies become what the store holds. Raises StoreError."""
+        """Give up lost rules: replace their copies by what the store holds. Raises StoreError."""
         lost = self._compare_copies(workspace)[0]
         stamp = self._stamp(workspace)
         _, copied = self._stamps_and_docs(workspace, [])

@@ -4,8 +4,8 @@ The commit puts new and rejudged calls, and new guidance, into the tool's outbox
 written as documents of their own, under the version of the commit, and a second swap empties the
 outbox. Two invariants hold, whatever request is lost, repeated or delayed: a document exists only
 after its commit was acknowledged, and an entry leaves the outbox only after the write of its
-document was acknowledged. So readers read the tool first and its documents afterwards. The next
-writer writes what a killed writer left in the outbox.
+document was acknowledged. So a reader that reads the tool first and its documents afterwards
+misses no call. The next writer writes what a killed writer left in the outbox.
 
 A deleted tool leaves an empty document behind, whose versions go on, so that a delayed request
 meets a newer revision. The same holds for a forgotten call. The document of a deleted tool names
@@ -82,7 +82,7 @@ class State(Struct, omit_defaults=True):
 
 
 class FoundTool(Struct):
-    """A tool as it was read, and then as `_apply` changed it. Implements `changes.FoundTool`."""
+    """A tool as it was read. `_apply` changes it in memory. Implements `changes.FoundTool`."""
 
     tools: Tools  # reads its calls
     workspace: str
@@ -110,7 +110,7 @@ class FoundTool(Struct):
         return self.shown(ToolCallResult)
 
     def figures(self, seqs: Sequence[int]) -> list[Any]:
-        """Return the `WindowCall`s of these seqs. Sums can add them as they add `CallFigures`."""
+        """Return the `WindowCall`s of these seqs. `CallSums.add` takes them like `CallFigures`."""
         return [self.state.kept[seq - self.state.record.first_seq] for seq in seqs]
 
     def known_figures(self) -> dict[str, tuple[int, Any]]:
@@ -150,10 +150,10 @@ class Tools:
     # ------------------------------------------------------------ writing
 
     def commit(self, workspace: str, updates: Mapping[str, Update]) -> dict[str, Any]:
-        """Carry out updates. Returns, by tool, its answer or the ToolMemError that it raised.
+        """Carry out updates. Returns by tool the answer, or the ToolMemError that `decide` raised.
 
-        Even an update that changes nothing writes the document of an existing tool first: what
-        was read may be an outdated copy, or one that is undone later.
+        An existing tool's document is written even if nothing changes: what was read may be out of
+        date or be undone later, and only a write that succeeds shows that it was not.
         """
         commit_name = os.urandom(6).hex()
         done: dict[str, Any] = {}
@@ -253,7 +253,7 @@ class Tools:
     ) -> dict[str, FoundTool]:
         """Read the tools in `call_ids`, and which of these ids each tool knows (`known`).
 
-        A call is in the outbox until its document is written, so documents are read afterwards.
+        Tools are read before documents: until its document is written, a call is in the outbox.
         `cached`: take tools as this process last wrote them; a commit fails if that is outdated.
         """
         doc_ids = {tool: digest(workspace, tool) for tool in call_ids}
@@ -318,7 +318,7 @@ class Tools:
                 raise Stale
 
     def sources(self, found: FoundTool, doc_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return documents of calls, by document id, even of older ones. Raises Stale."""
+        """Return documents of calls, by document id, also from before the window. Raises Stale."""
         waiting = {
             each: _document(found, *found.outbox[each]) for each in doc_ids if each in found.outbox
         }

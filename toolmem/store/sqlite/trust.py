@@ -37,10 +37,7 @@ def distrust_reason(path: str, store_id: str) -> str:
 
 
 def trusted_path(store_id: str, path: str) -> str:
-    """Return the path that a store had when it was trusted; "" if it was not.
-
-    A store that was moved to `path` is recognized by its id and inode.
-    """
+    """Find by id and inode which path the store at `path` had when it was trusted; "": none."""
     with suppress(OSError):
         inode = os.stat(path).st_ino
         for folder in {note.parent for note in _note_paths(path)}:
