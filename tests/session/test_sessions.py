@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from toolmem import AgentSession, AsyncAgentSession, AsyncToolMem, CallDenied, ToolMem
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreUnavailable
 from toolmem.rules.changes import Actor
 
 SARAH = "never email Sarah at sarah@example.com"
@@ -141,6 +141,31 @@ def test_a_turn_that_cannot_be_read_keeps_what_was_recorded(session, memory):
         session.after_turn([answer("to nobody", "9")])
     session.after_turn([])
     assert [each.tool_name for each in memory.calls()] == ["look"]
+
+
+def test_calls_and_messages_of_a_turn_outlive_a_store_that_fails(session, memory, monkeypatch):
+    store = memory.services.store()
+
+    def fails(*given):
+        raise StoreUnavailable("away")
+
+    @session.tool
+    def look(q: str) -> str:
+        return q
+
+    session.messages(SARAH)
+    look("x")
+    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
+        broken.setattr(store, "append_calls", fails)
+        session.keep_calls()
+    look("y")
+    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
+        broken.setattr(store, "append_calls", fails)
+        session.after_turn([])
+    assert memory.calls() == []
+    [kept] = session.after_turn([], user_message="and?").kept
+    assert kept.rule == SARAH
+    assert [each.input for each in memory.calls()] == [{"q": "x"}, {"q": "y"}]
 
 
 @pytest.mark.parametrize(

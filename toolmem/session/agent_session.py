@@ -104,6 +104,7 @@ class AgentSession:
         self._judge_thread = ThreadPoolExecutor(1, "toolmem judging")
         self._tools_to_judge: dict[str, None] = {}
         self._stored_calls: list[ToolCallResult] = []  # by `keep_calls`, in the turn under way
+        self._unstored_calls: list[ToolCallResult] = []  # as the store failed; they are tried again
 
     @classmethod
     def start(
@@ -175,8 +176,6 @@ class AgentSession:
                 guidance = guidance_section(records, budget, language)
         parts = (base_prompt.strip(), section.text, guidance)
         self.system_prompt = "\n\n".join(filter(None, parts))
-
-    # ------------------------------------------------------------ what the model is sent
 
     def messages(self, user_message: str | None = None) -> list[Message]:
         """What to send the model: system prompt, conversation, and rules made since the start.
@@ -274,15 +273,12 @@ class AgentSession:
             raise RequestError("decision: expected one from `check`, of an open call", "decision")
         call.has_ended = True
         call.success = success
-        record = {"output": output, "success": success}
-        self.recorder.report_end(decision, call.given, record)
+        self.recorder.report_end(decision, call.given, {"output": output, "success": success})
 
     @property
     def decisions(self) -> list[Decision]:
         """Decisions other than a plain allow, oldest first."""
         return list(self.recorder.decisions)
-
-    # ------------------------------------------------------------ what the model notes
 
     @staticmethod
     def tools(form: Literal["openai", "anthropic", "mcp"] = "openai") -> list[dict[str, Any]]:
@@ -315,8 +311,8 @@ class AgentSession:
             if done.outcome == "kept":
                 answer["told"] = without_ways_out(done.told)
         except RequestError as error:
-            problem = {"field": error.field, "problem": str(error)}
-            answer = {"outcome": "refused", "problems": [problem]}
+            problems = [{"field": error.field, "problem": str(error)}]
+            answer = {"outcome": "refused", "problems": problems}
         return json.dumps(answer, ensure_ascii=False)
 
     # ------------------------------------------------------------ after a turn
@@ -331,8 +327,9 @@ class AgentSession:
         """Learn from a turn, and return what to tell the user. `turn`: its chat messages.
 
         `calls`: records to use instead of the calls in `turn`. Calls that the session recorded are
-        merged in. All are stored at once, and judged in the background. Raises StoreError. Raises
-        RequestError if a call cannot be read; the recorded calls then wait for the next turn.
+        merged in. All are stored at once, and judged in the background. Raises RequestError if a
+        call cannot be read, and StoreError. The recorded calls, and after a StoreError what to
+        tell the user, then wait for the next turn.
         """
         user_text = user_message_of(turn) or user_message or self._open_message or ""
         if user_text and self._open_message is None:
@@ -348,12 +345,12 @@ class AgentSession:
         self._unreported.add(self.recorder.take_answers())
         learn = partial(self._hook.after_turn, finished_turn, heard=True)
         self._unreported.add(capture_or_hold(self._guard, finished_turn, learn))
-        captured, self._unreported = self._unreported.without_repeats(), Captured()
         self._turns += 1
         self._stored_calls = []
         under_way = (call for call in self._checked_calls if not call.has_ended)
         self._checked_calls = deque(under_way, maxlen=MAX_CHECKED_CALLS)
         self._store(results)
+        captured, self._unreported = self._unreported.without_repeats(), Captured()
         limit = self._max_buffer_tokens
         if limit is not None and self.buffer_tokens > limit:
             self.compress(limit)
@@ -413,12 +410,15 @@ class AgentSession:
 
     def _store(self, calls: list[ToolCallResult]) -> None:
         """Store the calls unjudged, so that nothing is lost; then have them judged."""
-        if not calls:
+        self._unstored_calls += calls
+        if not self._unstored_calls:
             return
         memory = self.memory
         params, _ = memory.engine.params().get("parse_tool_call_result_op", (None, {}))
         keep = getattr(params, "max_history_tool_call_cnt", DEFAULT_WINDOW)
-        kept = memory.services.store().append_calls(memory.workspace_name, calls, keep)
+        store = memory.services.store()
+        kept = store.append_calls(memory.workspace_name, self._unstored_calls, keep)
+        self._unstored_calls = []
         self._tools_to_judge.update(dict.fromkeys(kept))
         if memory.services.settings.session.judging == "background":
             self._judge()
@@ -438,6 +438,7 @@ class AgentSession:
 
     def close(self) -> None:
         """Wait until all calls are judged (see `errors`), then end the rules of this session."""
+        self._store([])
         self._judge().result()
         self.rules.end_session(self.conversation_id)
         forget_session(self.rules, self.conversation_id)
