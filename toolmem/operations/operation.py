@@ -22,6 +22,7 @@ from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar, ge
 import msgspec
 from msgspec import Meta, Struct
 
+from toolmem.config.check import with_choices
 from toolmem.config.names import hint, lower_first
 from toolmem.errors import RequestError
 from toolmem.flow.checks import check_flow
@@ -104,7 +105,7 @@ class Operation:
         try:
             return msgspec.convert(present, self.request)
         except msgspec.ValidationError as error:
-            raise _explained(error, self.request.__struct_fields__) from None
+            raise _explained(error, self.request) from None
 
     def run(self, memory: Memory, request: Struct) -> Any:
         """Run a request, as `read` returned it, in the workspace `memory`. Returns its result."""
@@ -208,14 +209,15 @@ _UNKNOWN = re.compile(r"unknown field `(.*)`")
 _MISSING = re.compile(r"missing required field `(.*)`")
 
 
-def _explained(error: msgspec.ValidationError, known: tuple[str, ...]) -> RequestError:
+def _explained(error: msgspec.ValidationError, request: type[Struct]) -> RequestError:
     """Reword msgspec's message, and name the field that it is about."""
     message = str(error)
     if found := _UNKNOWN.search(message):
-        return RequestError(f"{found[1]}: unknown ({hint(found[1], known)})", found[1])
+        problem = f"{found[1]}: unknown ({hint(found[1], request.__struct_fields__)})"
+        return RequestError(problem, found[1])
     if found := _MISSING.search(message):
         return RequestError(f"{found[1]}: missing", found[1])
     what, _, path = message.partition(" - at `$")
     place = path.rstrip("`").lstrip(".")
     field = re.split(r"[.\[]", place)[0]
-    return RequestError(f"{place}: {lower_first(what)}", field)
+    return RequestError(f"{place}: {lower_first(with_choices(what, request, field))}", field)

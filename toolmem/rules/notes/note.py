@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from toolmem.config.check import with_choices
 from toolmem.errors import RequestError
 from toolmem.models.rules import Effect
 
@@ -71,7 +72,8 @@ def read_note(given: Any) -> DemandNote:
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         named = _FIELD.search(what)
-        raise NoteRefused((place.strip(".`") or (named[1] if named else "note"), what)) from None
+        field = place.strip(".`") or (named[1] if named else "note")
+        raise NoteRefused((field, with_choices(what, DemandNote, field))) from None
     if not note.quote.strip():
         raise NoteRefused(("quote", "expected the user's words"))
     if note.effect != "remind":
