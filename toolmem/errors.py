@@ -16,7 +16,7 @@ ToolMemError
     └── Conflict          changed since it was read; read again and decide again
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -30,6 +30,13 @@ class RequestError(ToolMemError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+def require(kind: Any, field: str, expected: str, given: object) -> None:
+    """Raise RequestError unless a value is of this type. A text or mapping is no list of values."""
+    is_text = kind in (Iterable, Sequence) and isinstance(given, str | bytes | Mapping)
+    if is_text or not isinstance(given, kind):
+        raise RequestError(f"{field}: expected {expected}, got {type(given).__name__}", field)
 
 
 class ConfigError(ToolMemError):

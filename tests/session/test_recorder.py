@@ -5,7 +5,7 @@ import functools
 
 import pytest
 
-from toolmem import CallDenied, CallRecorder
+from toolmem import CallDenied, CallRecorder, ToolMem
 from toolmem.errors import RequestError
 
 
@@ -138,6 +138,10 @@ def test_a_denied_call_is_in_no_figure(recorder, memory):
     assert memory.calls() == [] and added.evaluation.evaluated == 0
 
 
-def test_a_wrong_setting_is_refused(memory):
-    with pytest.raises(RequestError, match="on_denied"):
-        CallRecorder(memory, on_denied="maybe")
+def test_a_wrong_argument_is_refused_with_what_was_expected():
+    of_recorder = {"on_denied": "maybe", "memory": "x", "tools": "send_email"}
+    of_memory = {"path_or_config": 3, "overrides": "guard.rules=off"}
+    for make, wrong in [(CallRecorder, of_recorder), (ToolMem, of_memory)]:
+        for name, value in wrong.items():
+            with pytest.raises(RequestError, match=f"^{name}: expected .* got "):
+                make(**{name: value})

@@ -137,8 +137,9 @@ def test_a_turn_that_cannot_be_read_keeps_what_was_recorded(session, memory):
         return q
 
     look("x")
-    with pytest.raises(RequestError, match="turn"):
-        session.after_turn([answer("to nobody", "9")])
+    for turn in ([answer("to nobody", "9")], [{"rol": "user"}], "x", ["x"]):
+        with pytest.raises(RequestError, match="turn"):
+            session.after_turn(turn)
     session.after_turn([])
     assert [each.tool_name for each in memory.calls()] == ["look"]
 

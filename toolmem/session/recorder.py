@@ -17,7 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.errors import CallDenied, RequestError, ToolMemError
+from toolmem.errors import CallDenied, RequestError, ToolMemError, require
 from toolmem.guard.consent import asked_about
 from toolmem.guard.decision import apply_answer, without_consent
 from toolmem.memory.toolmem import Workspace
@@ -100,8 +100,9 @@ class CallRecorder:
         if on_denied not in ("raise", "return"):
             problem = f"on_denied: expected 'raise' or 'return', got {on_denied!r}"
             raise RequestError(problem, "on_denied")
+        require(Workspace | None, "memory", "a ToolMem or a workspace of one", memory)
         self.conversation_id = conversation_id or (uuid.uuid4().hex if memory else "")
-        self.schemas = {folded_name(each.name): each for each in schemas_of(list(tools))}
+        self.schemas = {folded_name(each.name): each for each in schemas_of(tools)}
         self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
         self.guard = memory.services.guard(memory.workspace_name) if memory else None
         self._returns_reason = on_denied == "return"
