@@ -16,7 +16,7 @@ ToolMemError
     └── Conflict          changed since it was read; read again and decide again
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -32,11 +32,9 @@ class RequestError(ToolMemError):
         self.field = field
 
 
-def require(kind: Any, field: str, expected: str, given: object) -> None:
-    """Raise RequestError unless a value is of this type. A text or mapping is no list of values."""
-    is_text = kind in (Iterable, Sequence) and isinstance(given, str | bytes | Mapping)
-    if is_text or not isinstance(given, kind):
-        raise RequestError(f"{field}: expected {expected}, got {type(given).__name__}", field)
+def wrong(field: str, problem: str) -> RequestError:
+    """Make the error of a wrong argument, which its message names first."""
+    return RequestError(f"{field}: {problem}", field)
 
 
 class ConfigError(ToolMemError):

@@ -70,7 +70,7 @@ def test_every_problem_is_told_at_once_with_the_place_and_the_nearest_name(tmp_p
     told = "\n".join(raised.value.problems)
     for part in (
         "op.summary_tool_memory_op.params.recent_cal_count: unknown "
-        "(did you mean 'recent_call_count'?)",
+        "(did you mean 'op.summary_tool_memory_op.params.recent_call_count'?)",
         "summary_sleep_interval: expected `float` >= 0",
         "llm.default.backend: expected one of 'offline', 'dry_run', 'dashscope', ",
         "did you mean 'parse_tool_call_result_op'",

@@ -132,6 +132,7 @@ def test_a_command_line_is_a_call_of_a_shell_whatever_class_a_rule_is_about(memo
 @pytest.mark.parametrize(
     ("given", "told"),
     [
+        ({"tool_name": "@shel"}, "^tool_name: there is no class @shel .did you mean '@shell'"),
         ({"when": [{"comand": "x"}]}, r"^`when\[0\]`: .*unknown field `comand`"),
         ({"unless": [{"comand": "x"}]}, r"^`unless\[0\]`: .*unknown field `comand`"),
         ({"when": [{"command": "(("}]}, r"^`when\[0\]`: '\(\(': missing \)"),

@@ -13,12 +13,13 @@ from toolmem.errors import ConfigError
 from toolmem.llm.tokens import estimated_tokens
 from toolmem.models.rules import Said
 from toolmem.models.tools import ToolSchema
+from toolmem.rules.capture import ended_since
 from toolmem.rules.changes import Actor
 from toolmem.rules.notes import keep
 from toolmem.rules.notes.keep import lift_demand, note_demand
 from toolmem.rules.notes.note import NoteRefused, read_note
 from toolmem.rules.notes.verify import NoteContext, verify
-from toolmem.rules.prompt import choose, ended_since, render_rules
+from toolmem.rules.prompt import choose, render_rules
 from toolmem.rules.reader import lifted
 from toolmem.rules.store import GUARDED, RuleInput
 from toolmem.testing.clock import TestClock
@@ -312,7 +313,8 @@ def test_each_session_tells_of_the_end_of_its_own_rules_whatever_another_told_or
         clock.advance(7_200)
         assert len(ended_since(memory.rules, "a")) == 1
         memory.rules.end_session("a")
-        assert "Never push, b" in ended_since(memory.rules, "b")[0]
+        assert memory.capture_rules("go on", conversation_id="b", speaker="guest:1").told == []
+        assert "Never push, b" in memory.capture_rules("go on", conversation_id="b").told[0]
         assert ended_since(memory.rules, "b") == []
 
 

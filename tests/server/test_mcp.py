@@ -92,6 +92,7 @@ def test_a_note_over_mcp_waits_for_the_user_who_was_not_heard(tmp_path):
 
     async def work(session):
         forged = await text_of(session, "note_demand", **note, user_message=quote)
+        assert "session_id: unknown" in (await text_of(session, "note_demand", session_id="s"))[1]
         return forged, await text_of(session, "note_demand", **note)
 
     (forged, why), (failed, told) = asked(tmp_path, work)

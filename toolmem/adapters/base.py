@@ -24,10 +24,9 @@ from typing import Any, TypedDict
 
 from msgspec.structs import replace
 
-from toolmem.errors import RequestError
 from toolmem.formats.chat import read_arguments
 from toolmem.guard.decision import fallback_decision
-from toolmem.memory.toolmem import Workspace
+from toolmem.memory.toolmem import Workspace, require
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
 from toolmem.session import AgentSession, CallRecorder
@@ -56,8 +55,7 @@ class Conversations:
         on_ask: OnAsk | None = None,
         on_told: Callable[[str], Any] | None = None,
     ) -> None:
-        if not isinstance(memory, Workspace):
-            raise RequestError(f"memory: expected a ToolMem, got {type(memory).__name__}", "memory")
+        require(Workspace, "memory", "a ToolMem or a workspace of one", memory)
         self.memory = memory
         self.on_ask = on_ask
         self.on_told = on_told

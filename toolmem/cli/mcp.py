@@ -67,10 +67,8 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
     for item in command[:1]:
         options.refuse_setting(item, "toolmem mcp proxy")
     if bool(command) == bool(url):
-        raise RequestError(
-            "COMMAND: give the command of the server behind `--`, or its address by --url",
-            "command",
-        )
+        problem = "give the command of the server behind `--`, or its address by --url"
+        raise RequestError(f"COMMAND: {problem}", "command")
     memory = ProxyMemory(lambda: open_stores(os.getcwd(), store or ""), **more)
     if url is None:
         leave(run_child(command, memory))

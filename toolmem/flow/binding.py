@@ -98,7 +98,7 @@ def _unused_overrides(
             if key in used or any(each.startswith(place) for each in known_problems):
                 continue
             if name not in fields:
-                problems.append(f"{place}: unknown ({hint(name, fields)})")
+                problems.append(f"{place}: unknown ({hint(name, fields, f'op.{key}.params.')})")
             elif op_class.__module__.startswith("toolmem."):
                 problems.append(f"{place}: no flow uses {key!r} ({hint(key, used)})")
     return problems

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from toolmem.config.names import hint, lower_first
 from toolmem.config.sections import Argument
-from toolmem.errors import RequestError, RunCancelled
+from toolmem.errors import RequestError, RunCancelled, wrong
 from toolmem.flow.checks import OLD_WORKSPACE_KEY, WORKSPACE_KEY, check_flow
 from toolmem.flow.op import (
     Cancellation,
@@ -256,11 +256,8 @@ def check_workspace(workspace: Any) -> None:
     if workspace is None:
         raise RequestError(f"{WORKSPACE_KEY}: missing", field=WORKSPACE_KEY)
     if not (isinstance(workspace, str) and WORKSPACE_PATTERN.fullmatch(workspace)):
-        raise RequestError(
-            f"{WORKSPACE_KEY}: expected up to 128 letters, digits, '.', '_' or '-', the first a "
-            f"letter or digit; got {workspace!r}",
-            field=WORKSPACE_KEY,
-        )
+        form = "up to 128 letters, digits, '.', '_' or '-', the first a letter or digit"
+        raise wrong(WORKSPACE_KEY, f"expected {form}; got {workspace!r}")
 
 
 def _check_argument(key: str, argument: Argument, value: Any) -> None:
@@ -269,5 +266,4 @@ def _check_argument(key: str, argument: Argument, value: Any) -> None:
     except msgspec.ValidationError as error:
         raise RequestError(f"{key}: {lower_first(str(error))}", field=key) from None
     if argument.enum is not None and value not in argument.enum:
-        allowed = ", ".join(map(str, argument.enum))
-        raise RequestError(f"{key}: expected one of {allowed}; got {value!r}", field=key)
+        raise wrong(key, f"expected one of {', '.join(map(str, argument.enum))}; got {value!r}")

@@ -73,10 +73,8 @@ def plan_unwrap(path: Path, name: str) -> EntryChange:
     place = str(path.resolve()), name
     notes = [note for note in read_notes(_NOTES, list[Wrapped]) if note.place == place]
     if not notes or notes[-1].after != text[entry.value_start : entry.end]:
-        raise RequestError(
-            f"{name}: it is not as `toolmem mcp wrap` left it. What it started before is "
-            "behind `--` or `--url` in its args: change it by hand"
-        )
+        remedy = "What it started before is behind `--` or `--url` in its args: change it by hand"
+        raise RequestError(f"{name}: it is not as `toolmem mcp wrap` left it. {remedy}")
     return _planned(path, text, entry, notes[-1], notes[-1].before)
 
 
@@ -122,9 +120,8 @@ def _read(path: Path, name: str) -> tuple[str, Part]:
         if entry.key == name:
             return text, entry
     known = ", ".join(each.key for each in found) or "none"
-    raise RequestError(
-        f"{path}: no MCP server is called {name!r}; there are: {known}"[:500], "name"
-    )
+    problem = f"{path}: no MCP server is called {name!r}; there are: {known}"
+    raise RequestError(problem[:500], "name")
 
 
 def _entries(text: str) -> Iterator[Part]:

@@ -21,9 +21,8 @@ from toolmem.hooks.protocol import Answer, Event, joined, notice_of
 from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
-from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook, ended_since
 from toolmem.rules.changes import Actor
-from toolmem.rules.prompt import ended_since
 from toolmem.rules.reader.pasted import is_plain, typed
 from toolmem.rules.replies import MIN_ID_LENGTH, without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Concatenate, ParamSpec, Protocol, TypeVar, ge
 import msgspec
 from msgspec import Meta, Struct
 
-from toolmem.config.check import with_choices
-from toolmem.config.names import hint, lower_first
-from toolmem.errors import RequestError
+from toolmem.config.check import explain
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, wrong
 from toolmem.flow.checks import check_flow
 from toolmem.flow.op import Op, Sequential, known_ops
 from toolmem.flow.runner import OLD_NAMES
@@ -213,11 +213,10 @@ def _explained(error: msgspec.ValidationError, request: type[Struct]) -> Request
     """Reword msgspec's message, and name the field that it is about."""
     message = str(error)
     if found := _UNKNOWN.search(message):
-        problem = f"{found[1]}: unknown ({hint(found[1], request.__struct_fields__)})"
-        return RequestError(problem, found[1])
+        return wrong(found[1], f"unknown ({hint(found[1], request.__struct_fields__)})")
     if found := _MISSING.search(message):
-        return RequestError(f"{found[1]}: missing", found[1])
+        return wrong(found[1], "missing")
     what, _, path = message.partition(" - at `$")
     place = path.rstrip("`").lstrip(".")
     field = re.split(r"[.\[]", place)[0]
-    return RequestError(f"{place}: {lower_first(with_choices(what, request, field))}", field)
+    return RequestError(f"{place}: {explain(what, get_type_hints(request).get(field))}", field)

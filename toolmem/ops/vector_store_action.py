@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from toolmem.config.names import hint
-from toolmem.errors import RequestError, StoreError
+from toolmem.errors import StoreError, wrong
 from toolmem.flow.op import Context, Op, register
 from toolmem.flow.runner import WORKSPACE_PATTERN
 from toolmem.formats.dump import dump_line, read_dump, write_dump
@@ -46,15 +46,15 @@ class VectorStoreActionOp(Op):
     def run(self, context: Context) -> None:
         action = context["action"]
         if action not in ACTIONS:
-            raise _invalid("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
+            raise wrong("action", f"unknown {action!r} ({hint(str(action), ACTIONS)})")
         getattr(self, f"_{action}")(context, context.services.store(self.settings))
 
     def _copy(self, context: Context, store: Store) -> None:
         source = context.get("src_workspace_id")
         if not isinstance(source, str) or not WORKSPACE_PATTERN.fullmatch(source):
-            raise _invalid("src_workspace_id", "expected the name of a workspace")
+            raise wrong("src_workspace_id", "expected the name of a workspace")
         if source == context.workspace:
-            raise _invalid("src_workspace_id", "is the workspace itself; name another one")
+            raise wrong("src_workspace_id", "is the workspace itself; name another one")
         if names := store.tool_names(source):
             self._merge(context, store, _windows(store, source), len(names), "copied", source)
         else:
@@ -69,7 +69,7 @@ class VectorStoreActionOp(Op):
     def _delete_ids(self, context: Context, store: Store) -> None:
         ids = context.get("memory_ids")
         if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
-            raise _invalid("memory_ids", "expected a list of memory ids")
+            raise wrong("memory_ids", "expected a list of memory ids")
         records = store.records(context.workspace, guidance=False)
         tools = {record.memory_id: record.tool_name for record in records}
         found = [tools[each] for each in ids if each in tools]
@@ -79,10 +79,10 @@ class VectorStoreActionOp(Op):
     def _delete_workspace(self, context: Context, store: Store) -> None:
         name = context.workspace
         if context.get("confirm") != name:
-            raise _invalid("confirm", f"expected {name!r}, as everything in it is deleted")
+            raise wrong("confirm", f"expected {name!r}, as everything in it is deleted")
         if store.get(*GUARDED) is not None:
             problem = "the store is guarded: only the user may delete its rules, one by one"
-            raise _invalid("action", problem)
+            raise wrong("action", problem)
         count = store.delete_workspace(name)
         answer = f"Deleted workspace {name}: {counted(count, 'tool memory')} and all records"
         _respond(context, answer, deleted=count)
@@ -106,7 +106,7 @@ class VectorStoreActionOp(Op):
     def _load(self, context: Context, store: Store) -> None:
         path = _path_of(context)
         if not path.is_file():
-            raise _invalid("path", f"there is no dump {_shown(path, context)}")
+            raise wrong("path", f"there is no dump {_shown(path, context)}")
         read = read_dump(path, context.workspace, context.services.clock.now())
         context.response.metadata["passed_over"] = read.passed_over
         with store.transaction():
@@ -154,10 +154,6 @@ def _windows(store: Store, workspace: str) -> Iterator[Window[ToolCallResult]]:
         yield from store.windows(workspace, [name])
 
 
-def _invalid(field: str, problem: str) -> RequestError:
-    return RequestError(f"{field}: {problem}", field)
-
-
 def _respond(context: Context, answer: str, success: bool = True, **metadata: Any) -> None:
     context.response.answer = answer
     context.response.success = success
@@ -183,16 +179,16 @@ def _path_of(context: Context) -> Path:
     configured = context.services.settings.dump_dir
     given = context.get("path") or ""
     if not isinstance(given, str) or len(given.encode("utf-8", "replace")) > MAX_PATH:
-        raise _invalid("path", f"expected text of up to {MAX_PATH} bytes")
+        raise wrong("path", f"expected text of up to {MAX_PATH} bytes")
     folder = Path(configured).resolve()
     try:
         path = (folder / PurePath(given)).resolve()
         file = path if path.suffix == ".jsonl" else path / f"{context.workspace}.jsonl"
         is_inside = path.is_relative_to(folder) and file.resolve().is_relative_to(folder)
     except (ValueError, OSError):  # a zero byte, links in a circle
-        raise _invalid("path", "expected the name of a file or folder") from None
+        raise wrong("path", "expected the name of a file or folder") from None
     if not is_inside:
-        raise _invalid("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
+        raise wrong("path", f"{given!r} lies outside of dump_dir, which is {configured!r}")
     return file
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, wrong
 from toolmem.research.rates import (
     Outcome,
     difference,
@@ -114,11 +114,8 @@ def compare(a: Calls, b: Calls) -> Comparison:
     common = names_a & names_b
     if not common:
         first, second = (named(sorted(each)) or "none" for each in (names_a, names_b))
-        raise RequestError(
-            f"evaluation: no tool is in both: the first has {first}; the second has {second}; "
-            "compare evaluations of the same tools",
-            "evaluation",
-        )
+        problem = f"no tool is in both: the first has {first}; the second has {second}"
+        raise wrong("evaluation", f"{problem}; compare evaluations of the same tools")
     is_paired = len(a) == len(b) and all(map(_is_same, a, b))
     sides = [_by_tool(calls, common) for calls in (a, b)]
     tools = [

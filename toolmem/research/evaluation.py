@@ -18,7 +18,7 @@ from msgspec.structs import replace
 import toolmem
 from toolmem.config.names import hint
 from toolmem.config.sections import BudgetSection
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, wrong
 from toolmem.flow.report import Event
 from toolmem.formats.chat import UserMessage
 from toolmem.formats.recording import BadRecord, Recording, read_recording
@@ -216,11 +216,9 @@ def _flags_and_labels(
         raise RequestError("input: the recording holds no call; name another by --input", "input")
     rows = {each.row for each in recorded.read}
     if labels and rows.isdisjoint(labels):
-        raise RequestError(
-            f"labels: none of the {len(labels)} rows is a call of the recording; `index` counts "
-            f"its records from 0 ({len(rows)} calls here)",
-            field="labels",
-        )
+        counted = f"`index` counts its records from 0 ({len(rows)} calls here)"
+        problem = f"none of the {len(labels)} rows is a call of the recording; {counted}"
+        raise wrong("labels", problem)
     if 0 < len(labels) < MIN_LABELS:
         few = f"fewer than {MIN_LABELS} labels ({len(labels)}): they say nothing of the judge's"
         recorded.notes.append(f"{few} errors, and count for their own calls alone")
@@ -317,11 +315,9 @@ def clear(memory: ToolMem) -> None:
     store, own = memory.services.store(), memory.workspace_name
     others = [name for name in store.workspaces() if name != own]
     if others:
-        raise RequestError(
-            f"{store.location} holds the workspace {others[0]!r} and is not cleared; name it by "
-            "--store to add to it, or choose another folder by --out",
-            field="out",
-        )
+        problem = f"{store.location} holds the workspace {others[0]!r} and is not cleared"
+        remedy = "name it by --store to add to it, or choose another folder by --out"
+        raise RequestError(f"{problem}; {remedy}", "out")
     with suppress(FileNotFoundError):
         drop_copy(store.location, own)  # these rules are deleted on purpose
     store.delete_tools(own)

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,10 @@ from toolmem.rules.replies import (
     undo_words,
     waiting_message,
 )
-from toolmem.rules.store import RuleInput, ToolMemoryStore
+from toolmem.rules.store import MAX_SESSION, RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn, tell_operator
-from toolmem.text.display import plain
+from toolmem.store.storable import read_or_new
+from toolmem.text.display import plain, shown_time
 from toolmem.text.forms import OFF_WORDS
 from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
@@ -209,6 +211,30 @@ class ToolMemoryCaptureHook:
             return Captured()
         found = repeated_failures(self.rules.workspace, turn.tool_calls)
         return Captured([self.rules.put_rule(each) for each in found])
+
+
+def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
+    """Return one message, once, for each rule of the user that ended. Raises StoreError."""
+    now = rules.clock.now()
+    ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
+    for rule in rules.every_rule():
+        is_theirs = rule.is_users and rule.status == "active" and rule.session in ("", session)
+        is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
+        ends = None if is_withdrawn or not is_theirs else rule.expires_at
+        if ends is not None and now - MAX_SESSION < ends <= now:
+            ended.setdefault(rule.session, []).append((ends, rule))
+    lines: dict[str, str] = {}
+    for of_session, found in ended.items():
+        # Other sessions do not tell of a session's rules, so it remembers for itself what was told.
+        place = (rules.workspace, ".ended", f"told:{of_session}" if of_session else "told")
+        last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
+        for ends, rule in found:
+            if ends.timestamp() > last:
+                what = "ban" if rule.is_checked else "reminder"
+                at = shown_time(ends, rules.zone, now)
+                lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
+                rules.store.put(*place, now.timestamp())
+    return [*lines.values()]
 
 
 def read_new_rule(rules: ToolMemoryStore, tool: str, text: str) -> dict[str, Any]:

@@ -11,11 +11,13 @@ import uuid
 from collections.abc import Iterable
 from functools import lru_cache
 
-from toolmem.errors import RequestError
+from toolmem.config.names import hint
+from toolmem.errors import RequestError, wrong
 from toolmem.models.records import RULE_PREFIX, TOOL_PREFIX
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.text.display import shown
+from toolmem.text.display import shown, shown_name
 from toolmem.text.patterns import late_pattern
+from toolmem.view.tool_classes import CLASSES
 
 SESSION_PREFIX = "session/"  # of the keys of records on one session
 MAX_RULE = 2_000  # characters
@@ -71,12 +73,19 @@ def read_tool_name(given: str) -> str:
     return read_text(given, "tool_name", MAX_TOOL_NAME)
 
 
+def read_scope(given: str) -> str:
+    """Trim the name of a tool or class of tools. Raises RequestError if there is no such class."""
+    name = read_tool_name(given)
+    if name[0] == "@" and folded_name(name) not in (*CLASSES, "@edit", "@create"):
+        raise wrong("tool_name", f"there is no class {shown_name(name)} ({hint(name, CLASSES)})")
+    return name
+
+
 def read_text(given: str, field: str, limit: int = MAX_RULE) -> str:
     """Trim a text. Raises RequestError if it is empty or has over `limit` characters."""
     text = _trimmed(given)
     if len(text) > limit:
-        problem = f"{len(text):,} characters; the limit is {limit:,}, and nothing is cut"
-        raise RequestError(f"{field}: {problem}", field)
+        raise wrong(field, f"{len(text):,} characters; the limit is {limit:,}, and nothing is cut")
     if not shown(text):
         raise RequestError(f"{field} is required", field)
     return text
@@ -94,8 +103,7 @@ def read_tags(given: Iterable[str]) -> list[str]:
     """Trim tags; drop empty and repeated ones. Raises RequestError for too many or long ones."""
     tags = list(dict.fromkeys(filter(None, map(_trimmed, given))))
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags):
-        problem = f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters"
-        raise RequestError(f"tags: {problem}", "tags")
+        raise wrong("tags", f"expected at most {MAX_TAGS} of at most {MAX_TAG} characters")
     return tags
 
 

@@ -11,7 +11,6 @@ import logging
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -19,10 +18,10 @@ from msgspec import Struct
 from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
+from toolmem.rules.capture import ended_since as ended_since  # AgentSession imports it here
 from toolmem.rules.identity import folded_name
-from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
-from toolmem.store.storable import read_or_new
-from toolmem.text.display import plain, shown, shown_name, shown_time
+from toolmem.rules.store import RuleListing, ToolMemoryStore
+from toolmem.text.display import plain, shown, shown_name
 
 log = logging.getLogger("toolmem.rules")
 Language = Literal["", "zh"]
@@ -252,30 +251,6 @@ def changed_since(
     parts += [_not_shown_line(rest, language)] if rest else []
     parts += ["\n".join([_WITHDRAWN[language], "", *dict.fromkeys(gone)])] if gone else []
     return "\n\n".join(parts)
-
-
-def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """Return one message, once, for each rule of the user that ended. Raises StoreError."""
-    now = rules.clock.now()
-    ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
-    for rule in rules.every_rule():
-        is_theirs = rule.is_users and rule.status == "active" and rule.session in ("", session)
-        is_withdrawn = bool(rule.changes) and rule.changes[-1].what == "withdrawn"
-        ends = None if is_withdrawn or not is_theirs else rule.expires_at
-        if ends is not None and now - MAX_SESSION < ends <= now:
-            ended.setdefault(rule.session, []).append((ends, rule))
-    lines: dict[str, str] = {}
-    for of_session, found in ended.items():
-        # Other sessions do not tell of a session's rules, so it remembers for itself what was told.
-        place = (rules.workspace, ".ended", f"told:{of_session}" if of_session else "told")
-        last = read_or_new(rules.store.get(*place), float)  # seconds since 1970
-        for ends, rule in found:
-            if ends.timestamp() > last:
-                what = "ban" if rule.is_checked else "reminder"
-                at = shown_time(ends, rules.zone, now)
-                lines[rule.rule] = f"The {what} “{plain(rule.rule, 160)}” ended on {at}."
-                rules.store.put(*place, now.timestamp())
-    return [*lines.values()]
 
 
 def binding_rules(rules: ToolMemoryStore) -> RuleListing:

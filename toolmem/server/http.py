@@ -101,6 +101,8 @@ class Service:
 
     def _run(self, name: str, body: bytes, flows: Mapping[str, Any]) -> Any:
         if name not in OPERATIONS and name not in flows:
+            if f"/{name}" in _JSON_PAGES:
+                raise Refused(405, f"send GET /{name}")
             raise Refused(404, f"there is no {name!r} ({hint(name, {**flows, **OPERATIONS})})")
         if self.read_only and name not in (_READING_FLOWS if name in flows else _READING):
             raise Refused(403, f"{name}: {READ_ONLY}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from toolmem.errors import RequestError, require
+from toolmem.errors import wrong
 from toolmem.formats.chat import read_arguments, read_chat, typed_text
 from toolmem.guard.repeats import call_identity
 from toolmem.judge.check import check
@@ -73,7 +73,7 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
     """The answered tool calls of a turn, as records for `ToolMem.add`. Raises RequestError."""
     chat = read_chat(list(messages))
     if chat.problems:
-        raise RequestError(f"turn: {chat.problems[0]}", "turn")
+        raise wrong("turn", chat.problems[0])
     host_fields = {
         str(m.get("tool_call_id")): {key: m[key] for key in HOST_KEYS if m.get(key) is not None}
         for m in messages
@@ -93,11 +93,9 @@ def records_of_turn(messages: Sequence[Any]) -> list[dict[str, Any]]:
 
 def user_message_of(messages: Sequence[Mapping[str, Any]]) -> str:
     """The user's messages, joined by line ends, without tool results. Raises RequestError."""
-    require(Sequence, "turn", "a list of messages", messages)
     for position, each in enumerate(messages):
         if not (isinstance(each, Mapping) and (each.get("role") or each.get("type"))):
-            problem = f"message {position + 1}: expected an object with a role, such as user"
-            raise RequestError(f"turn: {problem}", "turn")
+            raise wrong("turn", f"message {position + 1}: expected an object with a role")
     texts = [typed_text(m.get("content")) for m in messages if m.get("role") == "user"]
     return "\n".join(filter(None, texts))
 

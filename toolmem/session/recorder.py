@@ -10,17 +10,17 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.errors import CallDenied, RequestError, ToolMemError, require
+from toolmem.errors import CallDenied, ToolMemError, wrong
 from toolmem.guard.consent import asked_about
 from toolmem.guard.decision import apply_answer, without_consent
-from toolmem.memory.toolmem import Workspace
+from toolmem.memory.toolmem import Workspace, require
 from toolmem.models.decisions import Action, Decision
 from toolmem.operations.rules import schemas_of
 from toolmem.rules.identity import folded_name
@@ -98,11 +98,11 @@ class CallRecorder:
         is_guests: bool = False,
     ) -> None:
         if on_denied not in ("raise", "return"):
-            problem = f"on_denied: expected 'raise' or 'return', got {on_denied!r}"
-            raise RequestError(problem, "on_denied")
+            raise wrong("on_denied", f"expected 'raise' or 'return', got {on_denied!r}")
         require(Workspace | None, "memory", "a ToolMem or a workspace of one", memory)
+        require(Iterable, "tools", "a list of names or schemas", tools)
         self.conversation_id = conversation_id or (uuid.uuid4().hex if memory else "")
-        self.schemas = {folded_name(each.name): each for each in schemas_of(tools)}
+        self.schemas = {folded_name(each.name): each for each in schemas_of(list(tools))}
         self.decisions: deque[Decision] = deque(maxlen=MAX_DECISIONS)
         self.guard = memory.services.guard(memory.workspace_name) if memory else None
         self._returns_reason = on_denied == "return"

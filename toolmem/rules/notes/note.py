@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
-from toolmem.config.check import with_choices
+from toolmem.config.check import explain
 from toolmem.errors import RequestError
 from toolmem.models.rules import Effect
 
@@ -73,7 +73,7 @@ def read_note(given: Any) -> DemandNote:
         what, _, place = str(error).partition(" - at `$")
         named = _FIELD.search(what)
         field = place.strip(".`") or (named[1] if named else "note")
-        raise NoteRefused((field, with_choices(what, DemandNote, field))) from None
+        raise NoteRefused((field, explain(what, get_type_hints(DemandNote).get(field)))) from None
     if not note.quote.strip():
         raise NoteRefused(("quote", "expected the user's words"))
     if note.effect != "remind":

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, wrong
 from toolmem.guard.trial import RuleTrial
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import OUTCOMES
@@ -244,8 +244,7 @@ def _read_end(memory: Workspace, text: str) -> datetime:
         moment = moment.replace(tzinfo=zone) if zone and not moment.tzinfo else moment.astimezone()
         is_past = moment <= memory.services.clock.now()
     except (ValueError, OverflowError, OSError):
-        problem = "expected a date and a time, such as 2026-12-01T18:00"
-        raise RequestError(f"expires_at: {problem}", "expires_at") from None
+        raise wrong("expires_at", "expected a date and a time, such as 2026-12-01T18:00") from None
     if is_past:
         raise RequestError("expires_at: this time is past: give a future one", "expires_at")
     return moment

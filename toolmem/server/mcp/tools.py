@@ -17,6 +17,7 @@ from toolmem.config.names import hint
 from toolmem.errors import ConfigError, RequestError
 from toolmem.flow.binding import Flow
 from toolmem.flow.checks import WORKSPACE_KEY
+from toolmem.flow.runner import OLD_NAMES
 from toolmem.memory.toolmem import ToolMem, Workspace
 from toolmem.models.decisions import Decision
 from toolmem.models.tools import FlowResponse
@@ -63,15 +64,15 @@ class McpTools:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None, client: str) -> CallToolResult:
         """Run a tool for the agent `client`. A RequestError is returned as a failed result."""
-        given = {key: value for key, value in (arguments or {}).items() if value is not None}
+        sent = {key: value for key, value in (arguments or {}).items() if value is not None}
         try:
-            workspace, given = split_workspace(given, self.workspace)
+            workspace, given = split_workspace(sent, self.workspace)
             offer = self.offers.get(name)
             if offer is None:
                 raise RequestError(f"there is no tool {name!r} ({hint(name, self.offers)})")
             known = offer.tool.input_schema["properties"]
-            for key in given:
-                if key not in known:
+            for key in sent:
+                if known.keys().isdisjoint((key, OLD_NAMES.get(key, key))):
                     raise RequestError(f"{key}: unknown ({hint(key, known)})", key)
             actor = Actor("agent", name=client)
             done = offer.run(self.memory.workspace(workspace).acting_as(actor), given)

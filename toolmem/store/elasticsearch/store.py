@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from toolmem.errors import Conflict, RequestError, StoreUnavailable
+from toolmem.errors import Conflict, RequestError, StoreUnavailable, wrong
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.tools import LoggedCall, ToolRecord, Window
 from toolmem.store.base import LogQuery, SeqsOf
@@ -225,11 +225,8 @@ def _without_credentials(url: str) -> str:
     with suppress(ValueError):  # the port may be no number
         if parts.scheme in ("http", "https") and parts.hostname and parts.port is not None:
             return f"{parts.scheme}://{parts.hostname}:{parts.port}"
-    raise RequestError(
-        "hosts: expected a URL with a port, such as http://localhost:9200, got "
-        f"{parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()!r}",
-        field="hosts",
-    )
+    got = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    raise wrong("hosts", f"expected a URL with a port, such as http://localhost:9200, got {got!r}")
 
 
 def _credentials(given: str | Sequence[str]) -> tuple[str, str] | None:
