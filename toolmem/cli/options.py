@@ -1,7 +1,4 @@
-"""Options that commands share, and the memory that they open.
-
-A file that a command reads is an `InputFile`, for which `-` is standard input.
-"""
+"""Options that commands share, and the memory that they open."""
 
 from __future__ import annotations
 
@@ -127,13 +124,12 @@ overrides = click.argument("overrides", nargs=-1, metavar="[NAME=VALUE]...")
 config = click.option(
     "--config", type=InputFile(suffix=".yaml"), help="Read settings from this YAML file."
 )
-store = click.option(
-    "--store",
-    help="Use this store: a file, or the URL of Elasticsearch with an index prefix as its path.",
-)
+STORE = "Use this store: a file, or the URL of Elasticsearch with an index prefix as its path."
+_USUAL = "[default: that of the settings, else .toolmem/memory.db of this folder or project]"
+store = click.option("--store", help=f"{STORE}  {_USUAL}")
 read_workspace = click.option(
     "--workspace",
-    help="Read this workspace.  [default: `default`, else the only one that holds something]",
+    help="Use this workspace of the store.  [default: `default`; if that is empty, the one that is not]",
 )
 
 
