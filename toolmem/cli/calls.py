@@ -34,10 +34,10 @@ _OUTCOME_WORDS: dict[OutcomeName, str] = {
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),
-    help="Show only calls with it. silent: failed, though the recorded flag says success. "
-    "no_use: worked, but was scored 0. lost: failed or no_use. unjudged: has no score.",
+    help="Show only calls with this outcome. silent: failed, though recorded as a success; "
+    "no_use: worked, but the judge scored it 0; lost: failed or no_use; unjudged: has no score.",
 )
-@click.option("--text", help="Show only calls with this text in any field. a-z match A-Z.")
+@click.option("--text", help="Show only calls with this text, a-z in any case, in any field.")
 @click.option(
     "--before",
     type=click.IntRange(min=1),

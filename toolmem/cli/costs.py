@@ -36,9 +36,9 @@ def costs(
 
     A policy says when the guidance of a tool is written anew: it is a choice of `force`,
     `min_new_calls` and `policy` of `op.summary_tool_memory_op.params`. Under each of four policies,
-    recorded calls are replayed, and nothing is sent. The last columns tell how old the guidance was
-    at a call, in newer calls: the median and the 95th percentile. The model is that of the
-    settings, else qwen-plus. `toolmem.research.summarization_costs` takes policies of your own.
+    recorded calls are replayed, and nothing is sent. The last columns show how many earlier calls
+    of a tool its guidance did not cover yet: the median and the 95th percentile. The model is that
+    of the settings, else qwen-plus. `toolmem.research.summarization_costs` takes your own policies.
     Exit code 1: a record could not be read, or there was no call; 3: a policy reaches the budget.
 
     \b

@@ -36,7 +36,7 @@ def guard() -> None:
 @guard.command("check")
 @click.argument("tool")
 @click.argument("arguments")
-@options.conversation("Apply also what this conversation has: its rules, its earlier calls.")
+@options.conversation("Check the call in this conversation, by its own rules and calls too.")
 @options.with_memory()
 @options.as_json
 def check(

@@ -24,7 +24,7 @@ from toolmem.hooks.install_notes import Install, installed
 
 
 def of_agent(command: options.Command) -> options.Command:
-    """Decorator: the command gets an `Agent` and a project's folder, or "" with --user."""
+    """Decorator: the command gets an `Agent` and the folder of the project, "" with --user."""
 
     @click.argument("agent", type=click.Choice(list(AGENTS)))
     @click.option(
@@ -145,10 +145,6 @@ def doctor(agent: Agent, project: str) -> None:
     """Check whether the installed hook works.
 
     The hook is started as the agent would start it. Exit code 1: there is a problem.
-
-    \b
-    Example:
-      toolmem hook doctor claude-code
     """
     found = examine(agent, project)
     for each in found:
@@ -161,7 +157,7 @@ def doctor(agent: Agent, project: str) -> None:
 @click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
 @options.as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """List the hooks of all agents or of one. A line: agent, project or `user`, changed files."""
+    """List the hooks of all agents or of one. Each line: agent, project or `user`, files."""
     found = [each for each in installed() if agent in (None, each.agent)]
     if as_json:
         console.print_json(found)

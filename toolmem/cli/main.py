@@ -25,8 +25,8 @@ _COMMANDS = {name.rstrip("_"): f"toolmem.cli.{name}:{name}" for name in _MODULES
 def commands() -> None:
     """Tool memory for LLM agents.
 
-    A store keeps calls, guidance and rules: a file, or indices of Elasticsearch. A workspace is a
-    part of it. NAME=VALUE changes a setting for one command, and wins over the file of --config;
+    A store, which is a file or indices of Elasticsearch, keeps calls, guidance and rules; a
+    workspace is a part of it. NAME=VALUE changes a setting for one command, and wins over --config;
     `toolmem config show` lists the settings. Exit code 0: done; 2: refused, or failed with an
     error; 130: interrupted, or you did not agree. The help of a command names its other codes.
     """

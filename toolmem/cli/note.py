@@ -46,8 +46,8 @@ def note(
 
     The note is a JSON object in the file SOURCE, or on standard input. Its fields are described
     below; with --lift, they are `quote` and `lifted` (the demand's words or a rule's id). The note
-    becomes a rule if it agrees with --said. It waits for `toolmem rules approve` without --said,
-    and in a store that a hook guards unless you run this in a terminal of yours. Exit code 0: kept;
+    becomes a rule if it agrees with --said. It waits for `toolmem rules approve` if --said is
+    missing, or if a hook guards the store and you do not run this at a terminal. Exit code 0: kept;
     1: it waits; 2: refused, and the output says what to change.
 
     \b

@@ -33,12 +33,7 @@ def store() -> None:
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Count the kept calls and the tools in each workspace of a store.
-
-    \b
-    Example:
-      toolmem store info --store memory.db
-    """
+    """Count the kept calls and the tools in each workspace of a store."""
     opened = memory.services.store()
     found = {name: opened.records(name, guidance=False) for name in opened.workspaces()}
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
@@ -67,7 +62,7 @@ def trust(store: str | None) -> None:
 @store.command()
 @options.memory_options
 @click.option(
-    "--drop", is_flag=True, help="Give the lost rules up instead, in a terminal of yours."
+    "--drop", is_flag=True, help="Give up the lost rules. This needs a terminal of yours."
 )
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Restore the rules that a store lost, from their copy.
