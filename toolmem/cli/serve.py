@@ -111,7 +111,7 @@ def listen(
 ) -> None:
     """Serve an application at the address that a section sets, until Ctrl-C. Raises ConfigError.
 
-    `make` builds it. `path` is printed after the address. `started` gets the address once it listens.
+    `make` builds it. `path` ends the printed address. `started` gets the address once it listens.
     """
     import uvicorn
 
