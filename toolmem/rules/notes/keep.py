@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import NOTED, ONLY_ASKS, Actor
-from toolmem.rules.identity import folded_name, text_key
+from toolmem.rules.identity import MIN_ID_LENGTH, folded_name, text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.numbers import TIME, TODAY, mentions, read_numbers
 from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
-    MIN_ID_LENGTH,
     excerpt,
     kept_message,
     lifted_message,
