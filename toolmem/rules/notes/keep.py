@@ -83,6 +83,9 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     if any(rule.status != "active" or rule.request is not None for rule in made):
         why = pending or "only the user may loosen a rule here"
         return NoteResult(outcome="request", rules=made, told=waiting_message(made[0], why))
+    if pending:  # by an agent: where nothing is asked, nothing is new
+        told = f"“{excerpt(note.quote)}” is kept already"
+        return NoteResult(outcome="kept", rules=made, told=told)
     message = _message_of(note.quote, context)
     messages = context.user_messages or ()
     is_newest = newest_message_with(note.quote, messages) == len(messages) - 1
