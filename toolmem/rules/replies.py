@@ -194,11 +194,11 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     replies = replies_in(turn.user_message)
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
-            _undo(rules, recent, reply, turn, actor, captured)
+            _undo(rules, recent, reply, actor, captured)
         elif reply.kind in ("lift", "agree"):
             _follow_code(rules, reply, actor, captured)
         elif reply.kind == "always":
-            _stop_always(rules, recent, turn, actor, captured)
+            _stop_always(rules, recent, actor, captured)
         elif reply.kind == "keep":
             turn.held = recent.held
     if turn.user_message.strip(_OUTER).casefold() in _THIS_SESSION:
@@ -222,17 +222,12 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
 
 
 def _undo(
-    rules: ToolMemoryStore,
-    recent: Recent,
-    reply: Reply,
-    turn: Turn,
-    actor: Actor,
-    captured: Captured,
+    rules: ToolMemoryStore, recent: Recent, reply: Reply, actor: Actor, captured: Captured
 ) -> None:
     """Delete the rules that the last message made, and bring back those that it lifted."""
-    made = [r for r in _every_rule_of(rules, turn) if r.id in recent.made]
+    made = [rule for rule in _every_rule_of(rules, actor.session) if rule.id in recent.made]
     if made and recent.asks_more and reply.kind == "undo":
-        captured.told.append(_not_undone(turn.user_message, made[0]))
+        captured.told.append(_not_undone(actor.words, made[0]))
         return
     for rule in made:
         _tell(captured, rule, rules.delete(rule, actor), "undone")
@@ -241,9 +236,9 @@ def _undo(
         captured.told.append(f"Restored, it holds again: “{excerpt(now.rule)}” ({code_of(now)})")
 
 
-def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
+def _every_rule_of(rules: ToolMemoryStore, session: str) -> list[ToolMemoryRule]:
     """Return all rules that are not deleted, except those of other sessions."""
-    return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
+    return [rule for rule in rules.every_rule() if rule.session in ("", session)]
 
 
 def _explain_unfollowed(
@@ -252,7 +247,7 @@ def _explain_unfollowed(
     """Tell the user that `undo`, `lift` or `agree` among other words was not followed."""
     message = turn.user_message
     if recent.made and _UNDO_IN.search(message):
-        for rule in _every_rule_of(rules, turn):
+        for rule in _every_rule_of(rules, turn.conversation_id):
             if rule.id in recent.made:
                 said = next(filter(_UNDO_IN.search, _own_texts(message)), "")
                 captured.told += [_not_undone(said, rule)] if said else []
@@ -260,8 +255,8 @@ def _explain_unfollowed(
     elif _CODE_IN.search(message):
         for said in _own_texts(message):
             found = _CODE_IN.search(said)
-            named = [r for r in _every_rule_of(rules, turn) if found and _has_id(r, found["id"])]
-            if found and named:
+            every = _every_rule_of(rules, turn.conversation_id) if found else []
+            if found and (named := [rule for rule in every if _has_id(rule, found["id"])]):
                 how = f"For “{excerpt(named[0].rule)}”, type as a sentence of its own: {found[0]}"
                 captured.told.append(f"Not followed: “{excerpt(said)}”. {how}")
 
@@ -278,11 +273,9 @@ def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
     return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
 
 
-def _stop_always(
-    rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
-) -> None:
+def _stop_always(rules: ToolMemoryStore, recent: Recent, actor: Actor, captured: Captured) -> None:
     """Make the last message's bans stop calls, if they only ask now."""
-    for rule in rules.all_rules(turn.conversation_id).rules:
+    for rule in rules.all_rules(actor.session).rules:
         if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
             _tell(captured, rule, rules.change(rule, actor, effect="deny", tags=tags), "stops")
@@ -348,7 +341,11 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
     ):
         candidates, sentence = found
         if len(candidates) > 1:
-            captured.told.append(_several_meant_message(candidates))
+            named = ", ".join(f"“{excerpt(r.rule)}” (lift {code_of(r)})" for r in candidates[:5])
+            captured.told.append(
+                f"This may mean several rules, so all of them hold: {named}. "
+                "To lift one, type the words in its brackets"
+            )
             return
         asking = replace(actor, words=sentence, session=turn.conversation_id)
         asked = [r for r in known if r.rule == candidates[0].rule and r.is_checked]
@@ -382,13 +379,6 @@ def open_question(
     for rule in checked:
         rules.delete(rule, replace(actor, kind="agent", evidence="typed"), what)
     return True
-
-
-def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
-    """Tell the user that their words may mean several rules, and that nothing changed."""
-    named = ", ".join(f"“{excerpt(rule.rule)}” (lift {code_of(rule)})" for rule in rules[:5])
-    how = "To lift one, type the words in its brackets"
-    return f"This may mean several rules, so all of them hold: {named}. {how}"
 
 
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
