@@ -188,8 +188,21 @@ def test_lift_lifts_a_rule_and_agree_does_what_is_asked_of_it(host, reply, stopp
         rules.change(host.rules()[0], Actor("program"), when=[{"command": "^(dd|cat)"}])
     told = host.prompt("Go on.")["systemMessage"]
     assert "waits for you: a change, by program: “Never run dd”. To agree: agree " in told
-    host.prompt(f"Please {reply} {told[-6:]}!")
+    code = told[-6:] if reply == "agree" else host.rules()[0].id[:6]
+    host.prompt(f"Please {reply} {code}!")
     assert [line for line in ("dd x", "cat x") if host.before(line, key=line)] == stopped
+
+
+def test_agree_is_for_the_request_that_was_shown_and_for_no_later_one(host):
+    host.prompt("Never run dd.")
+    for program in ("cat", "ls"):
+        with host.rule_store() as rules:
+            rules.change(host.rules()[0], Actor("program"), when=[{"command": f"^(dd|{program})"}])
+        if program == "cat":
+            shown = host.prompt("Go on.")["systemMessage"][-6:]
+    told = host.prompt(f"agree {shown}")["systemMessage"]
+    assert f"no request that waits has the code '{shown}'" in told and "To agree: agree " in told
+    assert [line for line in ("dd x", "cat x", "ls x") if host.before(line, key=line)] == ["dd x"]
 
 
 BACK = "The thing with main is settled."

@@ -22,7 +22,7 @@ from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
-from toolmem.rules.changes import Actor, way_to_agree, what_is_asked
+from toolmem.rules.changes import Actor, request_digest, way_to_agree, what_is_asked
 from toolmem.rules.prompt import ended_since
 from toolmem.rules.reader.pasted import is_plain, typed
 from toolmem.rules.replies import without_ways_out
@@ -159,14 +159,14 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
     new = [
         rule
         for rule in stores.rules().requests()
-        if not (rule.id in session.shown or rule.question_at(now) or rule.is_team)
-    ]
+        if not (request_digest(rule) in session.shown or rule.question_at(now) or rule.is_team)
+    ][:3]  # the others at the next message
     if new:
-        state.change(lambda session: session.shown.extend(rule.id for rule in new))
+        state.change(lambda session: session.shown.extend(map(request_digest, new)))
     return [
         f"This waits for you: {what_is_asked(rule)}: “{plain(rule.rule, 160)}”. "
         f"To agree: {way_to_agree(rule)}"
-        for rule in new[:3]
+        for rule in new
     ]
 
 

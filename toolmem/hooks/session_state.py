@@ -53,7 +53,7 @@ class Session(Struct, omit_defaults=True):
     turn: int = 0
     events: list[str] = []  # ids of prompts that were acted on
     calls: list[SessionCall] = []
-    shown: list[str] = []  # ids of rules whose request the user has seen
+    shown: list[str] = []  # digests of the requests that the user has seen
     notices: list[str] = []  # for the user, at the next prompt
     told: list[str] = []  # `Stores.warnings` that the user has been told
 

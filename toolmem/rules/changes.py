@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import Conflict
 from toolmem.models.rules import RANK, Evidence, RuleChange, Said, Speaker, ToolMemoryRule
-from toolmem.rules.identity import code_of, text_key
+from toolmem.rules.identity import MIN_ID_LENGTH, code_of, text_key
 
 MAX_CHANGES = 20
 ACCEPTED = "accepted"  # the name of the change by which a request is accepted
@@ -75,9 +75,21 @@ def what_is_asked(rule: ToolMemoryRule) -> str:
     return f"{what}, by {by}" + (" (nobody saw them type it)" if by == "user" else "")
 
 
+def request_digest(rule: ToolMemoryRule) -> str:
+    """Return 32 hex digits that identify what a request asks for: another request has others."""
+    asked = rule.as_asked
+    fields = [rule.id, *(getattr(asked, name) for name in _COMPARED)]
+    return hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:32]
+
+
 def way_to_agree(rule: ToolMemoryRule) -> str:
-    """Return what the user types to agree to a request: `lift CODE` if it only loosens the rule."""
-    return f"{'lift' if only_loosens(rule) else 'agree'} {code_of(rule)}"
+    """Return what the user types to agree to a request: `lift CODE` if it only loosens the rule.
+
+    The code of `agree` is of what they were shown, so that it agrees to nothing else.
+    """
+    if only_loosens(rule):
+        return f"lift {code_of(rule)}"
+    return f"agree {request_digest(rule)[:MIN_ID_LENGTH]}"
 
 
 def is_allowed(

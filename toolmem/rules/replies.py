@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.changes import ONLY_ASKS, Actor, only_loosens, way_to_agree
+from toolmem.rules.changes import ONLY_ASKS, Actor, only_loosens, request_digest, way_to_agree
 from toolmem.rules.identity import MIN_ID_LENGTH, code_of, session_key, text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
@@ -255,8 +255,11 @@ def _explain_unfollowed(
     elif _CODE_IN.search(message):
         for said in _own_texts(message):
             found = _CODE_IN.search(said)
-            every = _every_rule_of(rules, turn.conversation_id) if found else []
-            if found and (named := [rule for rule in every if _has_id(rule, found["id"])]):
+            if found is None:
+                continue
+            code = found["id"]
+            every = _every_rule_of(rules, turn.conversation_id)
+            if named := [r for r in every if _names(code, r) or _names(code, r, request=True)]:
                 how = f"For “{excerpt(named[0].rule)}”, type as a sentence of its own: {found[0]}"
                 captured.told.append(f"Not followed: “{excerpt(said)}”. {how}")
 
@@ -266,11 +269,11 @@ def _not_undone(said: str, rule: ToolMemoryRule) -> str:
     return f"Not undone: “{excerpt(said)}”. {meant}"
 
 
-def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
-    """Whether the user typed the id of a rule, or enough of its start."""
-    rule_id = rule.id.casefold()
+def _names(typed: str, rule: ToolMemoryRule, *, request: bool = False) -> bool:
+    """Whether the user typed the id of a rule, or the digest of its request; its start is enough"""
+    name = request_digest(rule) if request else rule.id.casefold()
     given = typed.casefold()
-    return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
+    return name == given or (len(given) >= MIN_ID_LENGTH and name.startswith(given))
 
 
 def _stop_always(rules: ToolMemoryStore, recent: Recent, actor: Actor, captured: Captured) -> None:
@@ -296,22 +299,25 @@ def _follow_code(rules: ToolMemoryStore, reply: Reply, actor: Actor, captured: C
     """Carry out requests that the user agrees to, or that only loosen a rule; else lift a rule."""
     start = reply.rule_id
     every = rules.all_rules(actor.session).rules
-    meant = [rule for rule in every if _has_id(rule, start)]
-    asked = [r for r in rules.requests() if _has_id(r, start) and not _question_on(rules, r)]
-    if wanted := [rule for rule in asked if reply.kind == "agree" or only_loosens(rule)]:
+    agrees = reply.kind == "agree"
+    meant = [] if agrees else [rule for rule in every if _names(start, rule)]
+    open_requests = [rule for rule in rules.requests() if not _question_on(rules, rule)]
+    asked = [rule for rule in open_requests if _names(start, rule, request=agrees)]
+    if wanted := [rule for rule in asked if agrees or only_loosens(rule)]:
         for rule in wanted:
             _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
-    elif reply.kind == "lift" and len(meant) == 1:
+    elif len(meant) == 1:
         for rule in _of_one_sentence(meant[0], every):
             _tell(captured, rule, rules.delete(rule, actor), "lifted")
     elif asked and not meant:  # none of them holds: there is nothing to lift
         for rule in asked:
             _tell(captured, rule, rules.reject(rule, actor), "dropped")
     elif meant or _MADE_ID.fullmatch(start):
-        what, where = ("rule", "list") if reply.kind == "lift" else ("request", "review")
-        captured.told.append(
-            f"no single {what}'s id begins with {start!r}: `toolmem rules {where}`"
-        )
+        if agrees:
+            problem = f"no request that waits has the code {start!r}: `toolmem rules review`"
+        else:
+            problem = f"no single rule's id begins with {start!r}: `toolmem rules list`"
+        captured.told.append(problem)
 
 
 def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
