@@ -131,7 +131,12 @@ def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp
     assert (done.returncode, "waits" in done.stderr) == (1, True)
     assert "Never push" in run("rules", "review", *STORE).stdout
     assert run("rules", "approve", made[:6], *STORE).returncode == 1
-    assert run("rules", "reject", made[:6], *STORE).returncode == 0
+    when = ("--effect", "deny", "--when", '[{"command": "^x"}]')
+    for text in ("Never push to main", "Never rm"):
+        done = run("rules", "add", "@shell", text, *when, *STORE)
+        told = f"this waits; approve it in a terminal: toolmem rules approve {done.stdout[:8]}\n"
+        assert (done.returncode, done.stderr.endswith(told)) == (1, True), done.stderr
+        assert run("rules", "reject", done.stdout.strip(), *STORE).returncode == 0
     assert "nothing waits" in run("rules", "review", *STORE).stderr
     assert "Never push" in run("rules", "list", *STORE).stdout
 

@@ -78,8 +78,7 @@ def list_rules(
         print_json(records)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
-    rows = list(map(_rule_row, found))
-    print_table(columns, rows, nothing="no rule fits", numbers=False)
+    print_table(columns, list(map(_rule_row, found)), nothing="no rule fits", numbers=False)
 
 
 @rules.command("show")
@@ -134,6 +133,8 @@ def add_rule(
 ) -> None:
     """Add a rule on a TOOL or a class of tools such as @shell. TEXT is its sentence.
 
+    Exit code 1: the rule or its change waits for you, as it was not asked for at a terminal.
+
     \b
     Examples:
       toolmem rules add send_email "Never email Bob"
@@ -144,8 +145,10 @@ def add_rule(
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
     made = put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
-    effect = describe_effect([made]) if made.status == "active" else "waits for the user"
-    click.echo(plain(effect or "a reminder: no call is checked", 600), err=True)
+    asked = made.request  # an earlier one, if the rule was changed after it
+    if made.status == "request" or (asked is not None and asked.time >= made.updated_at):
+        console.exit_waiting(made)
+    click.echo(plain(describe_effect([made]) or "a reminder: no call is checked", 600), err=True)
 
 
 @rules.command("delete")
@@ -214,7 +217,7 @@ def reject(memory: ToolMem, rule_id: str) -> None:
     """Refuse a request. A rule stays as it is; a new rule is dropped."""
     rule = find_rule(memory.rules.requests(), rule_id)
     _decide(memory, rule, "reject")
-    _print_done("rejected", rule, is_done=True)
+    _print_done("rejected", rule)
 
 
 @rules.command("withdraw")
@@ -230,8 +233,7 @@ def withdraw(memory: ToolMem, rule_id: str) -> None:
       toolmem rules withdraw 1f0c9a
     """
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
-    is_done = not after.holds_at(memory.services.clock.now())
-    _print_done("withdrawn", after, is_done=is_done)
+    _print_done("withdrawn", after, is_done=not after.holds_at(memory.services.clock.now()))
 
 
 @rules.command("restore")
@@ -248,7 +250,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
     """
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
     until = "" if after.expires_at is None else f" ({memory.rules.until(after.expires_at)})"
-    _print_done(f"holds again{until}", after, is_done=True)
+    _print_done(f"holds again{until}", after)
 
 
 @rules.command("try")
@@ -302,10 +304,9 @@ def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemory
     return as_user.tool_rule_review(rule.id, review, seen=rule_digest(rule))
 
 
-def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
+def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool = True) -> None:
     if not is_done:
-        print_error("the store is guarded: it waits, run this in a terminal of yours")
-        sys.exit(1)
+        console.exit_waiting(rule)
     click.echo(f"{done}: {plain(rule.rule, 300)}")
 
 
