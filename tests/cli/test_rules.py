@@ -171,8 +171,11 @@ def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
     [rule] = row["rules"]
     assert (rule["tool_name"], rule["priority"]) == ("send_email", "critical")
     assert [each["rule"] for each in row["session"]] == ["Don't email Sarah yet"]
+    shown = run("rules", "capture", "--turns", "t.jsonl", *STORE).stdout
+    assert "\n0: Would keep: “Never email Bob”" in shown and "undo" not in shown
     assert not (tmp_path / "m.db").exists()
-    assert run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).returncode == 0
+    kept = run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).stdout
+    assert "Kept: “Never email Bob”" in kept and "session that is not named: Don't" in kept
     assert "Never email Bob" in run("rules", "list", *STORE).stdout
 
 

@@ -27,6 +27,7 @@ from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.changes import rule_digest
 from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
+from toolmem.rules.replies import as_preview
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import counted, plain, visible
@@ -141,9 +142,8 @@ def add_rule(
       toolmem rules add @shell "Never push to main" --effect deny \\
           --when '[{"command": "^git push", "word": "(.*:)?main"}]'
     """
-    put = memory.acting_as(user_actor()).tool_rule_put
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
-    made = put(tool, text, source="user_explicit", **more)
+    made = memory.acting_as(user_actor()).tool_rule_put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
     asked = made.request  # an earlier one, if the rule was changed after it
     if made.status == "request" or (asked is not None and asked.time >= made.updated_at):
@@ -173,8 +173,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
     """Print the rules of TOOLS, or of all, as in a system prompt."""
-    text = memory.tool_rules_for_prompt(list(tools) or None).rendered
-    for line in text.splitlines():
+    for line in memory.tool_rules_for_prompt(list(tools) or None).rendered.splitlines():
         click.echo(plain(line, 3_000))
 
 
@@ -324,8 +323,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     """
     data = team_file.read_bytes(file) if file.exists() else b""
     entries, comments = team_file.read_team_file(data, file.name)
-    rules = memory.rules.all_rules().rules
-    entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
+    entries += [team_file.entry_of(r) for r in memory.rules.all_rules().rules if r.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises if it cannot be imported
     if str(file) == "-":
@@ -398,13 +396,14 @@ def capture(
         for number, record in enumerate(records):
             turn = read_turn({**with_new_names(record), "tools": []})
             turn.tools = schemas_of(record.get("tools"))
-            turn.conversation_id = turn.conversation_id or f"turn {number}"
-            _print_captured(number, turn, hook.after_turn(turn), as_json)
+            if as_json and not applies:  # the output has what holds for a session, too
+                turn.conversation_id = turn.conversation_id or f"turn {number}"
+            _print_captured(number, turn, hook.after_turn(turn), as_json, applies)
 
 
-def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> None:
+def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool, applies: bool) -> None:
     if not as_json:
-        for line in done.told:
+        for line in done.told if applies else map(as_preview, done.told):
             click.echo(f"{number}: {plain(line, 600)}")
         return
     names = ("tool_name", "rule", "priority", "source", "tags")
