@@ -79,6 +79,7 @@ def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp
         (["import", "file", "guard.ruls=a", "--store", "m.db"], "guard.ruls: unknown"),
         (["store", "copy", "m.db", "n.db", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "copy", "m.db", "n.db", "--workspace", "w"], "has no 'w'; it has default"),
+        (["store", "copy", "m.db", "./m.db"], "target: it is the source"),
         (["store", "import", "file", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "restore", "guard.ruls=a"], "guard.ruls: unknown"),
         (["guard", "replay", "guard.ruls=a"], "guard.ruls: unknown"),

@@ -158,6 +158,9 @@ def copy_store(
         if origin.untrusted and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"
             raise RequestError(f"{origin.untrusted}; {problem}", "source")
+        if os.path.realpath(origin.location) == os.path.realpath(copy.location):
+            raise RequestError("target: it is the source; name another store", "target")
+        copy.workspaces()  # raises if it cannot be reached
         copied = {}
         for name in origin.workspaces() if workspace is None else [workspace]:
             with console.progress_bar(f"copying {shown_name(name)}") as progress:
