@@ -99,7 +99,10 @@ def test_a_rule_is_tried_by_its_id_or_as_a_sentence(run, add, tmp_path):
     [
         (("rules", "list"), "there is no file"),
         (("rules", "show", "abc", *STORE), "no rule begins so"),
-        (("rules", "add", "t", "x", "--effect", "deny", *STORE), "when: needed"),
+        (
+            ("rules", "add", "t", "x", "--effect", "deny", *STORE),
+            "without an effect, both are read",
+        ),
         (("rules", "add", "t", "x", "--when", "{", *STORE), "--when: no JSON"),
         (("rules", "add", " ", "x", *STORE), "tool_name is required"),
         (("guard", "check", "t", "{x", *STORE), "no JSON"),

@@ -423,7 +423,7 @@ def test_a_store_that_was_put_back_is_whole_once_its_rules_are_restored(host, pr
     assert "Lifted" in host.prompt(f"lift {sudo.id}")["systemMessage"]
     lost(project, "put back")
     assert "put back to a state before" in host.prompt("go on")["systemMessage"]
-    assert restore(project).startswith("0 of 1 rule written")
+    assert restore(project).startswith("nothing was lost")
     assert "put back" not in host.prompt("go on").get("systemMessage", "")
 
 

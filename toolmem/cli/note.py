@@ -51,7 +51,8 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    note = options.read_object(source or sys.stdin.buffer, "note")
+    name = "note" if source else "note on standard input"
+    note = options.read_object(source or sys.stdin.buffer, name)
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:

@@ -82,7 +82,8 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
     """
     if any(where.values()) or "://" in (store or ""):
         with options.open_memory(store=store, workspace=workspace, **where) as memory:
-            _restore_from_store(memory, workspace, drop)
+            given = " ".join(where["overrides"]) or "--config"
+            _restore_from_store(memory, workspace, drop, given)
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path, workspace)
@@ -100,7 +101,8 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         drop_copy(path, workspace)  # it is of a state that the store is no longer in
         keep_copy(opened, workspace)
-    click.echo(f"{number} of {counted(len(copy.rules), 'rule')} written to {path}")
+    written = f"{number} of {counted(len(copy.rules), 'rule')} written to {path}"
+    click.echo(written if number else f"nothing was lost: {path} has every rule of its copy")
 
 
 def _require_terminal() -> None:
@@ -108,11 +110,11 @@ def _require_terminal() -> None:
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
-def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
-    """Restore rules in a store that keeps their copies itself."""
+def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, given: str) -> None:
+    """Restore rules in a store that keeps their copies itself. `given`: the settings."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError("settings: only those of an Elasticsearch store are taken", "config")
+        raise RequestError(f"{given}: a store file takes no settings; leave it out", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)

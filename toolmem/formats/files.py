@@ -105,6 +105,8 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
     if memoryview(line).nbytes > MAX_LINE:
         return Line(number, None, _TOO_LONG)
     line = bytes(line)
+    if not line:
+        return Line(number, None, "the input is empty")
     try:
         return Line(number, msgspec.json.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

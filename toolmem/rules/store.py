@@ -79,7 +79,8 @@ class RuleInput(Struct, kw_only=True):
         if self.when is not UNSET and self.when:
             read_conditions(self.when, None if self.unless is UNSET else self.unless)
         elif self.effect is not UNSET and self.effect != "remind" and not self.id:
-            raise RequestError(f"when: needed where the effect is {self.effect}", "when")
+            problem = f"needed where the effect is {self.effect}; without an effect, both are read"
+            raise RequestError(f"when: {problem} from the sentence", "when")
         return replace(
             self,
             tool_name=read_tool_name(self.tool_name),
