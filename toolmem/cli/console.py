@@ -224,7 +224,7 @@ def _is_one_terminal() -> bool:
 
 
 def user_actor() -> Actor:
-    """Return the user. `evidence` is "terminal" if they, not an agent, run this at a terminal."""
+    """Return the user. `evidence` is "terminal" if a person runs this at a terminal, else ""."""
     is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
     return Actor("user", "terminal" if _is_one_terminal() and not is_agent else "", command)

@@ -26,7 +26,7 @@ from toolmem.store.sqlite import SqliteStore
 
 
 def of_agent(command: options.Command) -> options.Command:
-    """Decorator: the command gets an `Agent` and a project's folder, or "" with --user."""
+    """Decorator: the command gets an `Agent` and the folder of the project, "" with --user."""
 
     @click.argument("agent", type=click.Choice(list(AGENTS)))
     @click.option(
@@ -53,7 +53,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Install or remove the hook of a coding agent. It keeps rules, checks and records calls."""
+    """Install or remove a coding agent's hook. It checks and records calls, and keeps rules."""
 
 
 @hook.command()
@@ -70,7 +70,7 @@ def hook() -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Install the hook twice: for this project and for your account.",
+    help="Install the hook for this project although your account has it, or the reverse.",
 )
 @click.option(
     "--learn/--no-learn",
@@ -88,7 +88,7 @@ def install(
     force: bool,
     learn: bool | None,
 ) -> None:
-    """Install the hook of a coding agent. The rest of its settings stays as it is.
+    """Install the hook of a coding agent. The agent's other settings stay as they are.
 
     If the agent has earlier sessions in this project, the command offers to learn from them. The
     next session begins with what they teach.
@@ -126,7 +126,7 @@ def install(
 @of_agent
 @console.dry_run
 def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
-    """Remove the hook. A file that was not changed since gets its old content back.
+    """Remove the hook. The store stays, and so do your own changes in the agent's settings.
 
     \b
     Example:
@@ -155,10 +155,6 @@ def doctor(agent: Agent, project: str) -> None:
     """Check whether the installed hook works.
 
     The hook is started as the agent would start it. Exit code 1: there is a problem.
-
-    \b
-    Example:
-      toolmem hook doctor claude-code
     """
     found = examine(agent, project)
     for each in found:
@@ -171,12 +167,7 @@ def doctor(agent: Agent, project: str) -> None:
 @click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
 @options.as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """List the installed hooks of one AGENT, or of all.
-
-    \b
-    Example:
-      toolmem hook status
-    """
+    """List the hooks of all agents or of one. Each line: agent, project or `user`, files."""
     found = [each for each in installed() if agent in (None, each.agent)]
     if as_json:
         console.print_json(found)

@@ -28,13 +28,15 @@ from toolmem.operations import OPERATIONS
 )
 @options.config
 @options.store
-@click.option("--workspace", help="Use this workspace, if the request names none.")
+@click.option("--workspace", help="Use this workspace. Needed if the request names none.")
 @options.overrides
 def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> None:
     """Run one flow or operation, and print its response as JSON.
 
-    Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
-    3: the budget is reached; 5: stopped by the guard; 130: interrupted.
+    FLOW is a flow that `toolmem config check` lists, or an operation: a method of ToolMem such as
+    `tool_rules`, whose arguments are the request. Exit code 0: done; 1: failed, partly done, or a
+    demand was not kept; 2: refused before any work; 3: the budget is reached; 5: the guard's
+    decision is ask or deny.
 
     \b
     Examples:

@@ -33,12 +33,7 @@ def store() -> None:
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Count the calls and tools in each workspace of a store.
-
-    \b
-    Example:
-      toolmem store info --store memory.db
-    """
+    """Count the kept calls and the tools in each workspace of a store."""
     opened = memory.services.store()
     found = {name: opened.records(name, guidance=False) for name in opened.workspaces()}
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
@@ -55,9 +50,7 @@ def info(memory: ToolMem, as_json: bool) -> None:
 def trust(store: str | None) -> None:
     """Trust the rules and guidance of a store that was made elsewhere.
 
-    \b
-    Example:
-      toolmem store trust --store memory.db
+    Until then, hooks and the proxy only ask by its rules, and use nothing else of it.
     """
     with SqliteStore(store or store_path(os.getcwd())) as opened:
         if not os.path.exists(opened.location):
@@ -68,12 +61,15 @@ def trust(store: str | None) -> None:
 
 @store.command()
 @options.memory_options
-@click.option("--drop", is_flag=True, help="Give up the lost rules instead: they no longer hold.")
+@click.option(
+    "--drop", is_flag=True, help="Give up the lost rules. This needs a terminal of yours."
+)
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Restore the rules that a store lost, from their copy.
 
-    Hooks copy the rules that hold into the state folder; Elasticsearch copies them into an index of
-    their own. A newer rule in the store is kept.
+    Hooks copy the rules that hold into the state folder (~/.local/state/toolmem on Linux), a store
+    of Elasticsearch into an index. Use it if a store was deleted, damaged or put back to an older
+    state. A newer rule in the store is kept.
 
     \b
     Examples:
@@ -141,9 +137,9 @@ def copy_store(
     """Copy the calls, guidance and rules of a store to another.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What TARGET
-    already holds stays as it is, so a copy that was interrupted can be repeated. Afterwards both
-    are compared. Rules and guidance count as your own in the copy: without --trust, nothing is
-    copied from a store that is not trusted.
+    already holds stays as it is, so a copy that was interrupted can be repeated. Rules and guidance
+    count as your own in the copy: without --trust, nothing is copied from a store that is not
+    trusted. Exit code 1: something was not copied, or TARGET holds less than SOURCE.
 
     \b
     Examples:
@@ -191,12 +187,12 @@ def copy_store(
 )
 @options.write_options
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
-    """Read dumps of tools and their calls, written by toolmem or ReMe, into a workspace.
+    """Read dumps of tools and their calls, from toolmem or ReMe.
 
     PATHS are files of JSON Lines, folders of them (such as a local store of ReMe), or - for
     standard input. Every file is checked before anything is changed. What the workspace holds stays
-    as it is. `toolmem import` reads calls that other programs recorded, `toolmem rules import` a
-    team's file of rules.
+    as it is. Exit code 1: a tool could not be stored. `toolmem import` reads calls that other
+    programs recorded, `toolmem rules import` a team's file of rules.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from toolmem.text.display import plain
 
 @click.group(cls=LazyGroup, default="list")
 def tools() -> None:
-    """List the tools of a store, and show or shorten their guidance."""
+    """List the tools of a store, and show or shorten their guidance. The default is `list`."""
 
 
 @tools.command("list")
@@ -85,7 +85,7 @@ def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
 @click.argument("line", metavar="N", type=click.IntRange(min=1))
 @options.with_memory()
 def forget_line(memory: ToolMem, tool: str, line: int) -> None:
-    """Remove line N, as `show` numbers it, from a tool's guidance. It is not written again.
+    """Remove line N of a tool's guidance, as `show` numbers it. Later guidance lacks it, too.
 
     \b
     Example:

@@ -126,7 +126,7 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
         with _failures_told(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
-            captured.told += ended_since(stores.rules(store), turn.conversation_id)
+            captured.told += ended_since(stores.rules(store), turn)
     if stores.foreign is not None and captured.kept:
         line = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
         captured.told.append(f"{line} in every project")

@@ -21,6 +21,7 @@ from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import MAX_SESSION, RuleListing, ToolMemoryStore
+from toolmem.rules.turn import Turn
 from toolmem.store.storable import read_or_new
 from toolmem.text.display import plain, shown, shown_name, shown_time
 
@@ -254,8 +255,14 @@ def changed_since(
     return "\n\n".join(parts)
 
 
-def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """Return one message, once, for each rule of the user that ended. Raises StoreError."""
+def ended_since(rules: ToolMemoryStore, turn: Turn) -> list[str]:
+    """Return one message, once, for each rule of the user that ended. Raises StoreError.
+
+    A guest is told nothing, so that the user still is.
+    """
+    if turn.is_guests:
+        return []
+    session = turn.conversation_id
     now = rules.clock.now()
     ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
     for rule in rules.every_rule():
