@@ -83,8 +83,7 @@ def test_a_store_without_the_default_workspace_is_copied_and_looked_at_whole(tmp
         (["store", "import", "file", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "restore", "guard.rules=off"], "guard.rules=off: a store file takes no"),
         (["rules", "list", "=x", "--store", "m.db"], "override '=x': expected name=value"),
-        (["run", "add", "--request", "file"], "--request: the input is empty"),
-        (["note"], "note on standard input: the input is empty"),
+        (["note"], "standard input: the input is empty"),
         (["store", "restore", "guard.ruls=a"], "guard.ruls: unknown"),
         (["guard", "replay", "guard.ruls=a"], "guard.ruls: unknown"),
         (["store", "trust", "a.b=c"], "store trust takes no settings; leave a.b=c out"),
@@ -199,7 +198,7 @@ READING = [
     (("costs", "--input", "-"), CALL, "1 call; tokens"),
     (("guard", "replay", "--input", "-"), CALL, "1 call, 0 failures"),
     (("config", "show", "guard.rules", "--config", "-"), "guard: {rules: shadow}", "shadow"),
-    (("rules", "capture", "--turns", "-"), '{"user_message": "Never email Bob"}', "0: "),
+    (("rules", "capture", "--turns", "-"), '{"user_message": "Never email Bob"}', "0: Would keep"),
     (
         ("rules", "try", "mail", "Never email bob@x.org", "--call", "-"),
         '{"to": "bob@x.org"}',

@@ -40,8 +40,7 @@ def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_std
     ("arguments", "request_", "told"),
     [
         (["add_tool_call_result"], {"tool_call_results": []}, "workspace: missing"),
-        (["nosuch"], {}, "no flow is called 'nosuch'"),
-        (["add_tool_cal_result"], {"workspace_id": "w"}, "did you mean 'add_tool_call_result'"),
+        (["add_tool_cal_result"], {}, "did you mean 'add_tool_call_result'"),
         (["rejudge"], [1], "expected a JSON object, got list"),
         (["rejudge"], {"workspace_id": "w", "tool_name": "x"}, "did you mean 'tool_names'"),
         (["rejudge", "--config", "no.yaml"], {}, "no.yaml"),

@@ -19,8 +19,6 @@ from toolmem.hooks.doctor import examine
 from toolmem.hooks.install_notes import installed
 from toolmem.hooks.installs import apply_install, files_of, is_ours, plan_install
 from toolmem.hooks.json_text import with_entries, without_entries, without_spans
-from toolmem.rules.store import GUARDED
-from toolmem.store.sqlite import SqliteStore
 
 ENTRIES = {
     "PreToolUse": {"hooks": [{"type": "command", "command": "x -m toolmem.hooks claude-code"}]},
@@ -67,10 +65,7 @@ def test_what_an_install_made_is_gone_afterwards(name, scope, toolmem, project, 
     assert any(b"toolmem.hooks" in data for data in files(place).values())
     assert "problem" not in toolmem("doctor", name, *where)
     assert name in toolmem("status")
-    with SqliteStore(str(place / ".toolmem" / "memory.db")) as store:
-        store.put(*GUARDED, {})  # as a session of the agent does
-    done = toolmem("uninstall", name, *where)
-    assert "uninstalled" in done and "memory.db stays guarded: what adds or loosens" in done
+    assert "uninstalled" in toolmem("uninstall", name, *where)
     assert files(project) == files(own_home) == {}
     kept = {".git", ".toolmem"} if scope == "--project" else {".local", ".toolmem"}
     assert {each.name for each in place.iterdir()} <= kept
@@ -170,11 +165,16 @@ def test_a_hook_that_came_with_a_renamed_project_can_be_installed_again(toolmem,
     assert "installed" in toolmem("install", "claude-code")
 
 
-def test_a_store_that_hooks_cannot_use_is_refused(toolmem, project, tmp_path):
-    told = toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
-    assert "store file" in told and installed() == []
-    toolmem("install", "claude-code", "--store", str(tmp_path / "own.db"))
+def test_a_store_or_settings_that_hooks_cannot_use_are_refused(toolmem, project, tmp_path):
+    assert "store file" in toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
+    (project / "c.yaml").write_text("guard: {ruls: off}")
+    install = ("install", "claude-code", "--config", "c.yaml", "--store", str(tmp_path / "own.db"))
+    assert "guard.ruls: unknown" in toolmem(*install) and installed() == []
+    (project / "c.yaml").write_text("guard: {rules: off}")
+    toolmem(*install)
     assert "answered" in toolmem("doctor", "claude-code")
+    (project / "c.yaml").write_text("guard: {ruls: off}")
+    assert "problem  guard.ruls: unknown" in toolmem("doctor", "claude-code")
     assert (tmp_path / "own.db").exists()
     assert not (project / ".toolmem").exists()
 
@@ -189,17 +189,6 @@ def test_an_interpreter_that_is_thrown_away_and_the_home_folder_are_refused(
     assert "--user" in toolmem("install", "claude-code")  # it is no project
     assert "exclude" in toolmem("install", "claude-code", "--user", "--project", str(own_home))
     assert installed() == []
-
-
-def test_settings_that_are_wrong_are_refused_and_told(toolmem, project):
-    (project / "bad.yaml").write_text("guard: {ruls: off}")
-    assert "guard.ruls: unknown" in toolmem("install", "claude-code", "--config", "bad.yaml")
-    assert installed() == []
-    (project / "bad.yaml").write_text("guard: {rules: off}")
-    toolmem("install", "claude-code", "--config", "bad.yaml")
-    assert "problem" not in toolmem("doctor", "claude-code")
-    (project / "bad.yaml").write_text("guard: {ruls: off}")
-    assert "problem  guard.ruls: unknown" in toolmem("doctor", "claude-code")
 
 
 def test_closed_makes_the_agent_stop_calls_too(toolmem, project):
@@ -245,6 +234,7 @@ def test_the_installed_line_answers_where_the_environment_is_empty(toolmem, proj
     )
     assert b"toolmem note" in ran.stdout
     assert (project / ".toolmem" / "memory.db").exists()  # the project stands in the line
+    assert "memory.db stays guarded: only you" in toolmem("uninstall", "claude-code")
 
 
 OTHERS = {"hooks": [{"command": "o"}]}

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -68,13 +68,6 @@ def confirm(question: str, yes: bool) -> None:
 def print_error(message: str) -> None:
     """Print one line on stderr."""
     click.echo(f"error: {plain(message, 2_000)}", err=True)
-
-
-def exit_waiting(rule: ToolMemoryRule) -> NoReturn:
-    """Exit with code 1 and say how the user approves what only waits."""
-    approve = f"toolmem rules approve {rule.id[:8]}"
-    print_error(f"the store is guarded, so this waits; approve it in a terminal: {approve}")
-    sys.exit(1)
 
 
 def print_unread(

@@ -145,8 +145,7 @@ def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
     _show(changes, agent, "would uninstall" if dry_run else "uninstalled", project)
     with suppress(StoreError), SqliteStore(store) as opened:
         if opened.get(*GUARDED):
-            means = "what adds or loosens its rules outside of a terminal waits for your approval"
-            click.echo(f"{store} stays guarded: {means}")
+            click.echo(f"{store} stays guarded: only you, at a terminal, add or loosen its rules")
 
 
 @hook.command()

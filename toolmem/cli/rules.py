@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,16 +28,13 @@ from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.changes import rule_digest
 from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
-from toolmem.rules.replies import as_preview
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import counted, plain, visible
 
 _ID = "RULE_ID is an id that `toolmem rules list` or `review` prints, or its beginning."
-_WAITS = (
-    f"{_ID} Exit code 1: a hook guards the store, so the change waits until you run this at a "
-    "terminal of yours."
-)
+_WAITS = "Exit code 1: a hook guards the store, so this waits until you approve it at a terminal."
 
 
 @click.group()
@@ -116,7 +114,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
         click.echo("request     waits for you: toolmem rules review")
 
 
-@rules.command("add")
+@rules.command("add", epilog=_WAITS)
 @click.argument("tool")
 @click.argument("text")
 @click.option(
@@ -143,8 +141,6 @@ def add_rule(
     TOOL is the name of a tool, or a class of tools: @shell, @read, @write, @delete, @fetch, @web,
     @mail or @chat. It prints the rule's id, and on stderr what the rule does.
 
-    Exit code 1: the rule or its change waits for you, as it was not asked for at a terminal.
-
     \b
     Examples:
       toolmem rules add send_email "Never email Bob"
@@ -154,13 +150,12 @@ def add_rule(
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
     made = memory.acting_as(user_actor()).tool_rule_put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
-    asked = made.request  # an earlier one, if the rule was changed after it
-    if made.status == "request" or (asked is not None and asked.time >= made.updated_at):
-        console.exit_waiting(made)
+    if made.status == "request" or (made.request and made.request.time >= made.updated_at):
+        _print_done("added", made, is_done=False)
     click.echo(plain(describe_effect([made]) or "a reminder: no call is checked", 600), err=True)
 
 
-@rules.command("delete", epilog=_WAITS)
+@rules.command("delete", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def delete_rule(memory: ToolMem, rule_id: str) -> None:
@@ -194,7 +189,7 @@ def review(memory: ToolMem, as_json: bool) -> None:
         click.echo("nothing waits for you", err=True)
 
 
-@rules.command("approve", epilog=_WAITS)
+@rules.command("approve", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @console.yes
 @options.with_memory()
@@ -221,7 +216,7 @@ def reject(memory: ToolMem, rule_id: str) -> None:
     _print_done("rejected", rule)
 
 
-@rules.command("withdraw", epilog=_WAITS)
+@rules.command("withdraw", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def withdraw(memory: ToolMem, rule_id: str) -> None:
@@ -295,13 +290,14 @@ def try_rule(
 
 def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
     """Carry out what the user decided on a rule. Returns the rule after it."""
-    as_user = memory.acting_as(user_actor())
-    return as_user.tool_rule_review(rule.id, review, seen=rule_digest(rule))
+    return memory.acting_as(user_actor()).tool_rule_review(rule.id, review, seen=rule_digest(rule))
 
 
 def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool = True) -> None:
     if not is_done:
-        console.exit_waiting(rule)
+        approve = f"toolmem rules approve {rule.id[:8]}"
+        print_error(f"the store is guarded, so this waits; approve it in a terminal: {approve}")
+        sys.exit(1)
     click.echo(f"{done}: {plain(rule.rule, 300)}")
 
 
@@ -400,7 +396,9 @@ def capture(
 
 def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool, applies: bool) -> None:
     if not as_json:
-        for line in done.told if applies else map(as_preview, done.told):
+        for line in done.told:
+            if not applies:
+                line = without_ways_out(re.sub("^Kept", "Would keep", line))
             click.echo(f"{number}: {plain(line, 600)}")
         return
     names = ("tool_name", "rule", "priority", "source", "tags")

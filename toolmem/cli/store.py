@@ -78,8 +78,7 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
     """
     if any(where.values()) or "://" in (store or ""):
         with options.open_memory(store=store, workspace=workspace, **where) as memory:
-            given = " ".join(where["overrides"]) or "--config"
-            _restore_from_store(memory, workspace, drop, given)
+            _restore_from_store(memory, workspace, drop, *where["overrides"])
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path, workspace)
@@ -106,11 +105,12 @@ def _require_terminal() -> None:
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
-def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, given: str) -> None:
+def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, *given: str) -> None:
     """Restore rules in a store that keeps their copies itself. `given`: the settings."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError(f"{given}: a store file takes no settings; leave it out", "config")
+        settings = " ".join(given) or "--config"
+        raise RequestError(f"{settings}: a store file takes no settings; leave it out", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)
@@ -119,10 +119,8 @@ def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, given: str)
             opened.put(workspace, each.namespace, each.key, each.value)
     opened.accept_rules(workspace)
     done = "dropped" if drop else "written back"
-    click.echo(
-        f"{done}: {counted(len(lost), 'rule')} of workspace {shown_name(workspace)} in "
-        f"{opened.location}"
-    )
+    place = f"workspace {shown_name(workspace)} in {opened.location}"
+    click.echo(f"{done}: {counted(len(lost), 'rule')} of {place}")
 
 
 @store.command("copy")
@@ -168,9 +166,8 @@ def copy_store(
     console.print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            console.print_error(
-                f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}"
-            )
+            tool = shown_name(failure.tool_name)
+            console.print_error(f"{shown_name(name)}: {tool}: {failure.error}")
         for what in each.lacking:
             console.print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):

@@ -105,8 +105,6 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
     if memoryview(line).nbytes > MAX_LINE:
         return Line(number, None, _TOO_LONG)
     line = bytes(line)
-    if not line:
-        return Line(number, None, "the input is empty")
     try:
         return Line(number, msgspec.json.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -116,4 +114,4 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
     except UnicodeDecodeError as error:
         return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:
-        return Line(number, None, f"no JSON: {error}")
+        return Line(number, None, f"no JSON: {error}" if line else "the input is empty")

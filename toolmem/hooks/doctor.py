@@ -68,9 +68,8 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     found += [Finding("problem", line) for line in stores.warnings]
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX)
     calls = sum(len(record.read(Session).calls) for record in sessions)
-    text = f"{counted(len(sessions), 'session')} with {counted(calls, 'call')} noted"
-    text += f" in {stores.main.location}"
-    return [*found, Finding("note", text)]
+    noted = f"{counted(len(sessions), 'session')} with {counted(calls, 'call')} noted"
+    return [*found, Finding("note", f"{noted} in {stores.main.location}")]
 
 
 def _check_files(install: Install) -> list[Finding]:

@@ -403,12 +403,6 @@ def without_ways_out(text: str) -> str:
     return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
 
 
-def as_preview(told: str) -> str:
-    """Change a message on what was kept into one on what would be kept."""
-    text = f"Would keep{told.removeprefix('Kept')}" if told.startswith("Kept") else told
-    return without_ways_out(text)
-
-
 def lifted_message(rule: ToolMemoryRule) -> str:
     """Tell the user that a rule was lifted, and how to restore it."""
     return f"Lifted: “{excerpt(rule.rule)}” ({_code(rule)}){_BACK}"

@@ -79,8 +79,7 @@ class RuleInput(Struct, kw_only=True):
         if self.when is not UNSET and self.when:
             read_conditions(self.when, None if self.unless is UNSET else self.unless)
         elif self.effect is not UNSET and self.effect != "remind" and not self.id:
-            problem = f"needed where the effect is {self.effect}; without an effect, both are read"
-            raise RequestError(f"when: {problem} from the sentence", "when")
+            raise RequestError(f"when: needed with effect {self.effect}; or leave both out", "when")
         return replace(
             self,
             tool_name=read_tool_name(self.tool_name),
