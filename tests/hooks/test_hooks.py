@@ -111,7 +111,7 @@ def test_calls_without_ids_are_told_apart(name, project):
 
 def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     every_host.prompt("Clean up, but leave the vendor folder alone.")
-    assert every_host.before(note(NOTE)).startswith("toolmem: kept")
+    assert "). Nothing ran" in every_host.before(note(NOTE))
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
 
 
@@ -127,7 +127,7 @@ def test_a_quote_from_pasted_text_waits_for_the_user(host):
     assert host.before(note(NOTE)).startswith("toolmem: proposed")
     assert host.before("rm vendor/a", key="call_2") == ""
     told = host.prompt("Thanks.")
-    assert "lift" in told["systemMessage"]
+    assert "a new rule, by agent: “leave the vendor folder alone”. To agree: agree" in str(told)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,17 @@ def test_undo_and_lift_act_at_once_and_just_this_time_with_the_sessions_end(host
     host.prompt("just this time")
     assert host.before("git push origin main", key="call_3") != ""
     assert host.before("git push origin main", session="s2", key="call_4") == ""
+
+
+@pytest.mark.parametrize(("reply", "stopped"), [("lift", []), ("agree", ["dd x", "cat x"])])
+def test_lift_lifts_a_rule_and_agree_does_what_is_asked_of_it(host, reply, stopped):
+    host.prompt("Never run dd.")
+    with host.rule_store() as rules:
+        rules.change(host.rules()[0], Actor("program"), when=[{"command": "^(dd|cat)"}])
+    told = host.prompt("Go on.")["systemMessage"]
+    assert "waits for you: a change, by program: “Never run dd”. To agree: agree " in told
+    host.prompt(f"Please {reply} {told[-6:]}!")
+    assert [line for line in ("dd x", "cat x") if host.before(line, key=line)] == stopped
 
 
 BACK = "The thing with main is settled."

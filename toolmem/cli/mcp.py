@@ -95,7 +95,9 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
 def wrap(
     name: str, path: Path, store: str | None, shadow: bool, on_error: str, dry_run: bool
 ) -> None:
-    """Put the proxy before the server NAME in a host's settings. Restart the host afterwards.
+    """Put a proxy that checks calls before the server NAME in a host's settings.
+
+    It also records them. Restart the host afterwards.
 
     \b
     Example:

@@ -231,8 +231,8 @@ def withdraw(memory: ToolMem, rule_id: str) -> None:
 def restore(memory: ToolMem, rule_id: str) -> None:
     """Let a rule hold again that was withdrawn or has ended.
 
-    It ends when it was to end before. If that is over, it has no end (a rule of one conversation:
-    in 7 days).
+    It gets its former end back. If that has passed, it has no end; a rule of one conversation ends
+    in 7 days.
 
     \b
     Example:
@@ -285,7 +285,7 @@ def try_rule(
         done = f"{len(trial.stopped):,} {stopped}, {trial.worked:,} of these had worked"
         click.echo(f"recorded calls: {trial.calls:,} tried, {done}")
     if trial.is_partial:
-        click.echo("its tests of earlier calls knew of none")
+        click.echo("each call was tried alone, without the calls before it")
 
 
 def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:

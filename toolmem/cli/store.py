@@ -67,9 +67,9 @@ def trust(store: str | None) -> None:
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Restore the rules that a store lost, from their copy.
 
-    Hooks copy the rules that hold into the state folder (~/.local/state/toolmem on Linux), a store
-    of Elasticsearch into an index. Use it if a store was deleted, damaged or put back to an older
-    state. A newer rule in the store is kept.
+    Hooks copy the rules that hold into the state folder (~/.local/state/toolmem on Linux). A store
+    of Elasticsearch copies its own into another index. Use this command if a store was deleted,
+    damaged or put back to an older state. A newer rule in the store is kept.
 
     \b
     Examples:

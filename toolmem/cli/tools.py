@@ -29,8 +29,8 @@ def tools() -> None:
     type=click.Choice(get_args(ToolOrder)),
     default="name",
     show_default=True,
-    help="Sort by name; by the number of lost, failed, all (calls) or new calls; by the share of "
-    "failures; by the score, lowest first; or by seconds a call (time).",
+    help="Sort by name, or put the tools first that have most lost, failed, new or all calls "
+    "(`calls`), most failures a call, the lowest score or the longest `time` a call.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tools.")
 @options.with_memory()

@@ -83,7 +83,7 @@ def find_sessions(
 ) -> list[Session]:
     """Find the sessions of all coding agents below `home`. Symbolic links are not followed.
 
-    `known`: folders to compare with the digest in a session that does not name its folder.
+    `known`: folders to try where a session has only a digest of its folder, as of Gemini CLI.
     `unreadable` is called for each folder that cannot be read.
     """
     found: list[Session] = []

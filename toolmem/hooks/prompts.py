@@ -22,10 +22,10 @@ from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import Actor, way_to_agree, what_is_asked
 from toolmem.rules.prompt import ended_since
 from toolmem.rules.reader.pasted import is_plain, typed
-from toolmem.rules.replies import MIN_ID_LENGTH, without_ways_out
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
@@ -164,8 +164,8 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
     if new:
         state.change(lambda session: session.shown.extend(rule.id for rule in new))
     return [
-        f"An agent asks for a change of “{plain(rule.rule, 160)}”. "
-        f"To agree: lift {rule.id[:MIN_ID_LENGTH]}"
+        f"This waits for you: {what_is_asked(rule)}: “{plain(rule.rule, 160)}”. "
+        f"To agree: {way_to_agree(rule)}"
         for rule in new[:3]
     ]
 

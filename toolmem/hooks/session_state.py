@@ -101,11 +101,7 @@ class SessionState:
 
     def set_told(self, warnings: list[str]) -> None:
         """Store the warnings of which the user has been told already."""
-
-        def change(session: Session) -> None:
-            session.told = warnings
-
-        self.change(change)
+        self.change(lambda session: setattr(session, "told", warnings))
 
 
 def forget_old_sessions(store: Store, now: datetime) -> None:

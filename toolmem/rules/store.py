@@ -237,6 +237,8 @@ class ToolMemoryStore:
             return before
         if before is None or before.status != "active":
             return self._write(slot, self._new(slot, given, actor, is_vouched))
+        if actor.kind == "agent" and given.said is not UNSET:  # a note: the rule is who said it
+            given = replace(given, tags=before.tags)
         if not is_vouched:
             given.said = UNSET
         after = _merged(before, given, now)
