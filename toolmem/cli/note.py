@@ -55,7 +55,7 @@ def note(
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    note = options.read_object(source or sys.stdin.buffer, "note")
+    note = options.read_object(source or sys.stdin.buffer, "note" if source else "standard input")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:

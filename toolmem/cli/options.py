@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-_SETTING = re.compile(r"-*[a-z]\w*(\.[^=\s]*)?=")
+_SETTING = re.compile(r"-*([a-z]\w*(\.[^=\s]*)?)?=")
 
 
 def is_setting(item: str) -> bool:
-    """Whether an argument is NAME=VALUE, and not the name of a file."""
+    """Whether an argument is NAME=VALUE (also without the name), and not the name of a file."""
     return bool(_SETTING.match(item)) and not os.path.exists(item)
 
 
@@ -69,7 +69,7 @@ class _NoSettings(click.Argument):
 def refuse_setting(item: str, command: str) -> None:
     """Raises RequestError if an argument is NAME=VALUE."""
     if is_setting(item):
-        name = item.lstrip("-").partition("=")[0]
+        name = item.lstrip("-").partition("=")[0] or item
         raise RequestError(f"{name}: {command} takes no settings; leave {item} out", "overrides")
 
 
@@ -205,7 +205,7 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
 
 def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
     """Read the JSON object in a file. The text of a RequestError: `name`, problem, `hint`."""
-    value = read_json(file.read(MAX_LINE + 1))
+    value = read_json(file.read(MAX_LINE + 1), name)
     if not isinstance(value, dict):
         problem = f"expected a JSON object, got {type(value).__name__}{hint}"
         raise RequestError(f"{name}: {problem}")

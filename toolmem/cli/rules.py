@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,15 +28,13 @@ from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.changes import rule_digest
 from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import counted, plain, visible
 
 _ID = "RULE_ID is an id that `toolmem rules list` or `review` prints, or its beginning."
-_WAITS = (
-    f"{_ID} Exit code 1: a hook guards the store, so the change waits until you run this at a "
-    "terminal of yours."
-)
+_WAITS = "Exit code 1: a hook guards the store, so this waits until you approve it at a terminal."
 
 
 @click.group()
@@ -84,8 +83,7 @@ def list_rules(
         print_json(records)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
-    rows = list(map(_rule_row, found))
-    print_table(columns, rows, nothing="no rule fits", numbers=False)
+    print_table(columns, list(map(_rule_row, found)), nothing="no rule fits", numbers=False)
 
 
 @rules.command("show", epilog=_ID)
@@ -116,7 +114,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
         click.echo("request     waits for you: toolmem rules review")
 
 
-@rules.command("add")
+@rules.command("add", epilog=_WAITS)
 @click.argument("tool")
 @click.argument("text")
 @click.option(
@@ -149,15 +147,15 @@ def add_rule(
       toolmem rules add @shell "Never push to main" --effect deny \\
           --when '[{"command": "^git push", "word": "(.*:)?main"}]'
     """
-    put = memory.acting_as(user_actor()).tool_rule_put
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
-    made = put(tool, text, source="user_explicit", **more)
+    made = memory.acting_as(user_actor()).tool_rule_put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
-    effect = describe_effect([made]) if made.status == "active" else "waits for the user"
-    click.echo(plain(effect or "a reminder: no call is checked", 600), err=True)
+    if made.status == "request" or (made.request and made.request.time >= made.updated_at):
+        _print_done("added", made, is_done=False)
+    click.echo(plain(describe_effect([made]) or "a reminder: no call is checked", 600), err=True)
 
 
-@rules.command("delete", epilog=_WAITS)
+@rules.command("delete", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def delete_rule(memory: ToolMem, rule_id: str) -> None:
@@ -172,8 +170,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
     """Print the rules of TOOLS, or of all, as in a system prompt."""
-    text = memory.tool_rules_for_prompt(list(tools) or None).rendered
-    for line in text.splitlines():
+    for line in memory.tool_rules_for_prompt(list(tools) or None).rendered.splitlines():
         click.echo(plain(line, 3_000))
 
 
@@ -192,7 +189,7 @@ def review(memory: ToolMem, as_json: bool) -> None:
         click.echo("nothing waits for you", err=True)
 
 
-@rules.command("approve", epilog=_WAITS)
+@rules.command("approve", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @console.yes
 @options.with_memory()
@@ -216,17 +213,16 @@ def reject(memory: ToolMem, rule_id: str) -> None:
     """Refuse a request. A new rule is dropped; a rule that was to change stays as it is."""
     rule = find_rule(memory.rules.requests(), rule_id)
     _decide(memory, rule, "reject")
-    _print_done("rejected", rule, is_done=True)
+    _print_done("rejected", rule)
 
 
-@rules.command("withdraw", epilog=_WAITS)
+@rules.command("withdraw", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def withdraw(memory: ToolMem, rule_id: str) -> None:
     """End a rule, and keep its text. `toolmem rules restore` undoes it."""
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
-    is_done = not after.holds_at(memory.services.clock.now())
-    _print_done("withdrawn", after, is_done=is_done)
+    _print_done("withdrawn", after, is_done=not after.holds_at(memory.services.clock.now()))
 
 
 @rules.command("restore", epilog=_ID)
@@ -244,7 +240,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
     """
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
     until = "" if after.expires_at is None else f" ({memory.rules.until(after.expires_at)})"
-    _print_done(f"holds again{until}", after, is_done=True)
+    _print_done(f"holds again{until}", after)
 
 
 @rules.command("try")
@@ -294,13 +290,13 @@ def try_rule(
 
 def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
     """Carry out what the user decided on a rule. Returns the rule after it."""
-    as_user = memory.acting_as(user_actor())
-    return as_user.tool_rule_review(rule.id, review, seen=rule_digest(rule))
+    return memory.acting_as(user_actor()).tool_rule_review(rule.id, review, seen=rule_digest(rule))
 
 
-def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
+def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool = True) -> None:
     if not is_done:
-        print_error("the store is guarded: it waits, run this in a terminal of yours")
+        approve = f"toolmem rules approve {rule.id[:8]}"
+        print_error(f"the store is guarded, so this waits; approve it in a terminal: {approve}")
         sys.exit(1)
     click.echo(f"{done}: {plain(rule.rule, 300)}")
 
@@ -319,8 +315,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     """
     data = team_file.read_bytes(file) if file.exists() else b""
     entries, comments = team_file.read_team_file(data, file.name)
-    rules = memory.rules.all_rules().rules
-    entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
+    entries += [team_file.entry_of(r) for r in memory.rules.all_rules().rules if r.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises if it cannot be imported
     if str(file) == "-":
@@ -394,13 +389,16 @@ def capture(
         for number, record in enumerate(records):
             turn = read_turn({**with_new_names(record), "tools": []})
             turn.tools = schemas_of(record.get("tools"))
-            turn.conversation_id = turn.conversation_id or f"turn {number}"
-            _print_captured(number, turn, hook.after_turn(turn), as_json)
+            if as_json and not applies:  # the output has what holds for a session, too
+                turn.conversation_id = turn.conversation_id or f"turn {number}"
+            _print_captured(number, turn, hook.after_turn(turn), as_json, applies)
 
 
-def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> None:
+def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool, applies: bool) -> None:
     if not as_json:
         for line in done.told:
+            if not applies:
+                line = without_ways_out(re.sub("^Kept", "Would keep", line))
             click.echo(f"{number}: {plain(line, 600)}")
         return
     names = ("tool_name", "rule", "priority", "source", "tags")

@@ -48,8 +48,6 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
     request = with_new_names(options.read_object(source, "--request", hint))
     if workspace is not None:
         request.setdefault(WORKSPACE_KEY, workspace)
-    if WORKSPACE_KEY not in request:
-        raise RequestError("workspace: missing; name it in the request or by --workspace")
     with options.open_memory(**where) as memory, progress_bar(flow) as progress:
 
         def show(event: Event) -> None:
@@ -57,12 +55,14 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
                 progress(event.done, event.total)
 
         memory.engine.listeners.append(show)
-        flows = memory.engine.flows
-        if flow in OPERATIONS and flow not in {*flows.ready, *flows.left_out}:
+        flows = {*memory.engine.flows.ready, *memory.engine.flows.left_out}
+        if WORKSPACE_KEY not in request and flow in {*flows, *OPERATIONS}:
+            raise RequestError("workspace: missing; name it in the request or by --workspace")
+        if flow in OPERATIONS and flow not in flows:
             place = memory.workspace(request.pop(WORKSPACE_KEY))
             response = with_all_fields(place.perform(OPERATIONS[flow], request))
         else:
-            if "tool_call_results" not in request:
+            if flow in flows and "tool_call_results" not in request:
                 named_by = "`workspace`" if workspace != request[WORKSPACE_KEY] else "--workspace"
                 options.require_workspace(memory, request[WORKSPACE_KEY], named_by)
             response = with_all_fields(memory.run(flow, **request))

@@ -78,7 +78,7 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
     """
     if any(where.values()) or "://" in (store or ""):
         with options.open_memory(store=store, workspace=workspace, **where) as memory:
-            _restore_from_store(memory, workspace, drop)
+            _restore_from_store(memory, workspace, drop, *where["overrides"])
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path, workspace)
@@ -96,7 +96,8 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         drop_copy(path, workspace)  # it is of a state that the store is no longer in
         keep_copy(opened, workspace)
-    click.echo(f"{number} of {counted(len(copy.rules), 'rule')} written to {path}")
+    written = f"{number} of {counted(len(copy.rules), 'rule')} written to {path}"
+    click.echo(written if number else f"nothing was lost: {path} has every rule of its copy")
 
 
 def _require_terminal() -> None:
@@ -104,11 +105,12 @@ def _require_terminal() -> None:
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
-def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
-    """Restore rules in a store that keeps their copies itself."""
+def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, *given: str) -> None:
+    """Restore rules in a store that keeps their copies itself. `given`: the settings."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError("settings: only those of an Elasticsearch store are taken", "config")
+        settings = " ".join(given) or "--config"
+        raise RequestError(f"{settings}: a store file takes no settings; leave it out", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)
@@ -117,10 +119,8 @@ def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
             opened.put(workspace, each.namespace, each.key, each.value)
     opened.accept_rules(workspace)
     done = "dropped" if drop else "written back"
-    click.echo(
-        f"{done}: {counted(len(lost), 'rule')} of workspace {shown_name(workspace)} in "
-        f"{opened.location}"
-    )
+    place = f"workspace {shown_name(workspace)} in {opened.location}"
+    click.echo(f"{done}: {counted(len(lost), 'rule')} of {place}")
 
 
 @store.command("copy")
@@ -154,6 +154,9 @@ def copy_store(
         if origin.untrusted and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"
             raise RequestError(f"{origin.untrusted}; {problem}", "source")
+        if os.path.realpath(origin.location) == os.path.realpath(copy.location):
+            raise RequestError("target: it is the source; name another store", "target")
+        copy.workspaces()  # raises if it cannot be reached
         copied = {}
         for name in origin.workspaces() if workspace is None else [workspace]:
             with console.progress_bar(f"copying {shown_name(name)}") as progress:
@@ -163,9 +166,8 @@ def copy_store(
     console.print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            console.print_error(
-                f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}"
-            )
+            tool = shown_name(failure.tool_name)
+            console.print_error(f"{shown_name(name)}: {tool}: {failure.error}")
         for what in each.lacking:
             console.print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
