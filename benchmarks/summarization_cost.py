@@ -25,7 +25,7 @@ from toolmem.judge.check import check
 from toolmem.llm.models import DryRunModel
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance
-from toolmem.pages.figures import wilson_interval
+from toolmem.pages.intervals import wilson_interval
 from toolmem.research.backtest import Calls, by_tool, is_named, repaired_failures
 from toolmem.research.costs import POLICIES, PolicyCost, bill
 

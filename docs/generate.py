@@ -71,22 +71,24 @@ def code(text: object) -> str:
 
 # ---------------------------------------------------------------- commands
 
-OFTEN = 10  # commands with the same option: it is described once
+OFTEN = 2  # commands with the same option: it is described once
 
 
 def commands() -> str:
-    """The command line. An option that many commands have is described once."""
+    """The command line. An option that several commands have is described once."""
     found = [*_walk(command_line, "toolmem")]
     counts = Counter(record for _, command in found for record in _options(command).values())
     shared = {record for record, count in counts.items() if count >= OFTEN}
     rows = [(code(option), told) for option, told in counts if (option, told) in shared]
-    parts = ["# Commands\n\nEvery command has `--help`. Options that many of them have:\n"]
+    parts = ["# Commands\n\nEvery command has `--help`. Options that several of them have:\n"]
     parts.append(table(("option", ""), rows))
     for path, command in found:
         options = _options(command)
         also = [code(name) for name, record in options.items() if record in shared]
         shown = copy(command)
         shown.params = [each for each in command.params if options.get(each.opts[0]) not in shared]
+        if isinstance(shown, click.Group):  # its commands have sections of their own
+            shown.list_commands = lambda context: []  # type: ignore[method-assign]
         context = click.Context(shown, info_name=path, max_content_width=90, help_option_names=[])
         parts.append(f"## {path}\n\n```text\n{shown.get_help(context)}\n```\n")
         parts += [f"Also {', '.join(also)}.\n"] if also else []

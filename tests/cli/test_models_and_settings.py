@@ -40,7 +40,7 @@ def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_std
     ("arguments", "request_", "told"),
     [
         (["add_tool_call_result"], {"tool_call_results": []}, "workspace: missing"),
-        (["add_tool_cal_result"], {"workspace_id": "w"}, "did you mean 'add_tool_call_result'"),
+        (["add_tool_cal_result"], {}, "did you mean 'add_tool_call_result'"),
         (["rejudge"], [1], "expected a JSON object, got list"),
         (["rejudge"], {"workspace_id": "w", "tool_name": "x"}, "did you mean 'tool_names'"),
         (["rejudge", "--config", "no.yaml"], {}, "no.yaml"),
@@ -76,8 +76,7 @@ def test_every_problem_of_settings_is_a_line_of_stderr(tmp_path):
     done = run(tmp_path, "config", "check", *wrong)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("error: ") == 2
-    fine = run(tmp_path, "config", "check", "--recent=1", "language=zh")
-    assert fine.returncode == 2
+    assert run(tmp_path, "config", "check", "--recent=1", "language=zh").returncode == 2
     assert run(tmp_path, "config", "check", "language=zh").stdout.startswith("no problems; 8 flows")
 
 
@@ -217,8 +216,7 @@ def test_a_local_store_of_reme_is_named_and_imported(tmp_path):
     assert "toolmem store import local_vector_store" in refused.stderr
     done = run(tmp_path, "store", "import", "local_vector_store", "--store", "m.db")
     assert "1 tool, 1 call added, 1 task memory passed over" in done.stdout
-    shown = run(tmp_path, "tools", "show", "search", "--store", "m.db")
-    assert shown.stdout == "1. Short words.\n"
+    assert run(tmp_path, "tools", "show", "search", "--store", "m.db").stdout == "1. Short words.\n"
     info = run(tmp_path, "store", "info", "--store", "m.db", "--json")
     assert json.loads(info.stdout) == [{"workspace": "default", "calls": 1, "tools": 1}]
 

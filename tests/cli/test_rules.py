@@ -60,8 +60,7 @@ def test_a_rule_without_conditions_is_read_as_a_sentence_and_what_it_does_is_tol
     added = run("rules", "add", "send_email", "never email sarah@example.com", *STORE)
     assert "stops such calls of `send_email`" in added.stderr
     given = {"to": "sarah@example.com"}
-    denied = run("guard", "check", "send_email", "-", *STORE, given=given)
-    assert denied.returncode == 5
+    assert run("guard", "check", "send_email", "-", *STORE, given=given).returncode == 5
     vague = run("rules", "add", "send_email", "Never email Bob on weekends", *STORE)
     assert "a reminder: no call is checked" in vague.stderr
 
@@ -71,8 +70,7 @@ def test_a_rule_is_withdrawn_listed_as_ended_and_restored(run, add):
     assert "Never push" in run("rules", "withdraw", made[:6], *STORE).stdout
     assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 0
     assert "no rule fits" in run("rules", "list", *STORE).stderr
-    ended = run("rules", "list", "--state", "ended", "--text", "PUSH", *STORE).stdout
-    assert made[:8] in ended
+    assert made[:8] in run("rules", "list", "--state", "ended", "--text", "PUSH", *STORE).stdout
     assert "holds again: Never push" in run("rules", "restore", made[:6], *STORE).stdout
     assert run("guard", "check", "Bash", "git push origin main", *STORE).returncode == 5
 
@@ -99,7 +97,7 @@ def test_a_rule_is_tried_by_its_id_or_as_a_sentence(run, add, tmp_path):
     [
         (("rules", "list"), "there is no file"),
         (("rules", "show", "abc", *STORE), "no rule begins so"),
-        (("rules", "add", "t", "x", "--effect", "deny", *STORE), "when: needed"),
+        (("rules", "add", "t", "x", "--effect", "deny", *STORE), "deny; or leave both out"),
         (("rules", "add", "t", "x", "--when", "{", *STORE), "--when: no JSON"),
         (("rules", "add", " ", "x", *STORE), "tool_name is required"),
         (("guard", "check", "t", "{x", *STORE), "no JSON"),
@@ -131,7 +129,10 @@ def test_in_a_guarded_store_a_command_without_a_terminal_only_asks(run, add, tmp
     assert (done.returncode, "waits" in done.stderr) == (1, True)
     assert "Never push" in run("rules", "review", *STORE).stdout
     assert run("rules", "approve", made[:6], *STORE).returncode == 1
-    assert run("rules", "reject", made[:6], *STORE).returncode == 0
+    for text in ("Never push to main", "Never rm"):
+        done = run("rules", "add", "@shell", text, "--effect", "remind", *STORE)
+        assert done.returncode == 1 and f" rules approve {done.stdout[:8]}\n" in done.stderr
+        assert run("rules", "reject", done.stdout.strip(), *STORE).returncode == 0
     assert "nothing waits" in run("rules", "review", *STORE).stderr
     assert "Never push" in run("rules", "list", *STORE).stdout
 
@@ -160,14 +161,14 @@ def test_turns_are_shown_and_kept_only_where_that_is_asked(run, tmp_path):
         "tools": ["send_email"],
     }
     (tmp_path / "t.jsonl").write_text(json.dumps(turn) + "\n")
-    done = run("rules", "capture", "--turns", "t.jsonl", "--json", *STORE)
-    row = json.loads(done.stdout)
+    row = json.loads(run("rules", "capture", "--turns", "t.jsonl", "--json", *STORE).stdout)
     assert (row["turn"], row["too_long"]) == (0, 0)
     [rule] = row["rules"]
     assert (rule["tool_name"], rule["priority"]) == ("send_email", "critical")
     assert [each["rule"] for each in row["session"]] == ["Don't email Sarah yet"]
     assert not (tmp_path / "m.db").exists()
-    assert run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).returncode == 0
+    kept = run("rules", "capture", "--turns", "t.jsonl", "--apply", *STORE).stdout
+    assert "not kept, as it holds for a session that is not named: Don't" in kept
     assert "Never email Bob" in run("rules", "list", *STORE).stdout
 
 
@@ -192,7 +193,7 @@ def test_a_note_is_kept_refused_or_waits(run):
         return done.returncode, json.loads(done.stdout)["outcome"] if done.stdout else done.stderr
 
     heard = ("--said", said, "--conversation", "c1")
-    assert noted(*heard) == (0, "kept")
+    assert noted(*heard) == noted() == (0, "kept")  # again, by a model: it asks for nothing new
     assert noted(quote="stop all of it now") == (1, "request")
     assert noted(*heard, quote="never say never") == (2, "refused")
     code, told = noted(*heard, colour="red")

@@ -646,11 +646,16 @@ def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
     assert runs("ls # " + "x" * 25_001).action == "ask"
 
 
-def test_an_output_may_prove_a_failure_where_the_host_knows_nothing(forbid, guard, runs):
+def test_an_output_may_prove_a_failure_and_never_a_success(forbid, guard, runs):
     forbid({"command": "^git commit"}, unless=[{"earlier": TESTED}])
-    for output, action in (("1 failed, 2 passed in 0.1s\nExit code: 1", "deny"), ("", "ask")):
+    failed = "1 failed, 2 passed in 0.1s\nExit code: 1"
+    for output, flag, action in (
+        (failed, None, "deny"),
+        (failed, False, "deny"),
+        ("", None, "ask"),
+    ):
         before = guard.before("Bash", {"command": "pytest"}, conversation_id="c")
-        guard.after(before, {"command": "pytest"}, output=output, failed=None)
+        guard.after(before, {"command": "pytest"}, output=output, failed=flag)
         assert runs("git commit").action == action
 
 

@@ -111,7 +111,7 @@ def test_calls_without_ids_are_told_apart(name, project):
 
 def test_a_note_through_the_shell_is_kept_and_holds(every_host):
     every_host.prompt("Clean up, but leave the vendor folder alone.")
-    assert every_host.before(note(NOTE)).startswith("toolmem: kept")
+    assert "). Nothing ran" in every_host.before(note(NOTE))
     assert "leave the vendor folder alone" in every_host.before("rm vendor/a", "s2")
 
 
@@ -127,7 +127,7 @@ def test_a_quote_from_pasted_text_waits_for_the_user(host):
     assert host.before(note(NOTE)).startswith("toolmem: proposed")
     assert host.before("rm vendor/a", key="call_2") == ""
     told = host.prompt("Thanks.")
-    assert "lift" in told["systemMessage"]
+    assert "a new rule, by agent: “leave the vendor folder alone”. To agree: agree" in str(told)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +179,30 @@ def test_undo_and_lift_act_at_once_and_just_this_time_with_the_sessions_end(host
     host.prompt("just this time")
     assert host.before("git push origin main", key="call_3") != ""
     assert host.before("git push origin main", session="s2", key="call_4") == ""
+
+
+@pytest.mark.parametrize(("reply", "stopped"), [("lift", []), ("agree", ["dd x", "cat x"])])
+def test_lift_lifts_a_rule_and_agree_does_what_is_asked_of_it(host, reply, stopped):
+    host.prompt("Never run dd.")
+    with host.rule_store() as rules:
+        rules.change(host.rules()[0], Actor("program"), when=[{"command": "^(dd|cat)"}])
+    told = host.prompt("Go on.")["systemMessage"]
+    assert "waits for you: a change, by program: “Never run dd”. To agree: agree " in told
+    code = told[-6:] if reply == "agree" else host.rules()[0].id[:6]
+    host.prompt(f"Please {reply} {code}!")
+    assert [line for line in ("dd x", "cat x") if host.before(line, key=line)] == stopped
+
+
+def test_agree_is_for_the_request_that_was_shown_and_for_no_later_one(host):
+    host.prompt("Never run dd.")
+    for program in ("cat", "ls"):
+        with host.rule_store() as rules:
+            rules.change(host.rules()[0], Actor("program"), when=[{"command": f"^(dd|{program})"}])
+        if program == "cat":
+            shown = host.prompt("Go on.")["systemMessage"][-6:]
+    told = host.prompt(f"agree {shown}")["systemMessage"]
+    assert f"no request that waits has the code '{shown}'" in told and "To agree: agree " in told
+    assert [line for line in ("dd x", "cat x", "ls x") if host.before(line, key=line)] == ["dd x"]
 
 
 BACK = "The thing with main is settled."

@@ -165,11 +165,16 @@ def test_a_hook_that_came_with_a_renamed_project_can_be_installed_again(toolmem,
     assert "installed" in toolmem("install", "claude-code")
 
 
-def test_a_store_that_hooks_cannot_use_is_refused(toolmem, project, tmp_path):
-    told = toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
-    assert "store file" in told and installed() == []
-    toolmem("install", "claude-code", "--store", str(tmp_path / "own.db"))
+def test_a_store_or_settings_that_hooks_cannot_use_are_refused(toolmem, project, tmp_path):
+    assert "store file" in toolmem("install", "claude-code", "--store", "http://localhost:9200/x")
+    (project / "c.yaml").write_text("guard: {ruls: off}")
+    install = ("install", "claude-code", "--config", "c.yaml", "--store", str(tmp_path / "own.db"))
+    assert "guard.ruls: unknown" in toolmem(*install) and installed() == []
+    (project / "c.yaml").write_text("guard: {rules: off}")
+    toolmem(*install)
     assert "answered" in toolmem("doctor", "claude-code")
+    (project / "c.yaml").write_text("guard: {ruls: off}")
+    assert "problem  guard.ruls: unknown" in toolmem("doctor", "claude-code")
     assert (tmp_path / "own.db").exists()
     assert not (project / ".toolmem").exists()
 
@@ -229,6 +234,7 @@ def test_the_installed_line_answers_where_the_environment_is_empty(toolmem, proj
     )
     assert b"toolmem note" in ran.stdout
     assert (project / ".toolmem" / "memory.db").exists()  # the project stands in the line
+    assert "memory.db stays guarded: only you" in toolmem("uninstall", "claude-code")
 
 
 OTHERS = {"hooks": [{"command": "o"}]}

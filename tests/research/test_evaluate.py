@@ -13,7 +13,7 @@ from toolmem.errors import RequestError
 from toolmem.files import replace_file
 from toolmem.flow.op import Op, register
 from toolmem.formats.csv_text import cell, csv_text
-from toolmem.pages.figures import wilson_interval
+from toolmem.pages.intervals import wilson_interval
 from toolmem.research import tables
 from toolmem.research.evaluation import clear, evaluate, sample
 from toolmem.research.frames import frame

@@ -22,6 +22,7 @@ from toolmem.rules.notes.verify import NoteContext, verify
 from toolmem.rules.prompt import choose, render_rules
 from toolmem.rules.reader import lifted
 from toolmem.rules.store import GUARDED, RuleInput
+from toolmem.rules.turn import Turn
 from toolmem.testing.clock import TestClock
 
 GIVEN = json.loads(Path(__file__).with_name("hostile_notes.json").read_text(encoding="utf-8"))
@@ -293,13 +294,13 @@ def test_a_session_tells_once_of_a_ban_that_ended_at_the_next_message():
     clock = TestClock()
     with ToolMem(":memory:", clock=clock, overrides=["time_zone=UTC"]) as memory:
         memory.note_demand(**NOTE, until="today", user_message=SAID, tools_available=["Bash"])
-        assert ended_since(memory.rules) == []
+        assert ended_since(memory.rules, Turn()) == []
         clock.advance(86_400)
         session = AgentSession.start(memory, tools=[{"name": "Bash"}])
         session.messages("go on")
         [told] = session.after_turn([{"role": "assistant", "content": "ok"}]).told
         assert told == f"The ban “{SAID}” ended on Thu 1 Jan 24:00."
-        assert ended_since(memory.rules) == []
+        assert ended_since(memory.rules, Turn()) == []
 
 
 def test_each_session_tells_of_the_end_of_its_own_rules_whatever_another_told_or_ended():
@@ -311,11 +312,11 @@ def test_each_session_tells_of_the_end_of_its_own_rules_whatever_another_told_or
             rule.said = Said("user", session)
             memory.rules.put_rule(rule)
         clock.advance(7_200)
-        assert len(ended_since(memory.rules, "a")) == 1
+        assert len(ended_since(memory.rules, Turn(conversation_id="a"))) == 1
         memory.rules.end_session("a")
         assert memory.capture_rules("go on", conversation_id="b", speaker="guest:1").told == []
         assert "Never push, b" in memory.capture_rules("go on", conversation_id="b").told[0]
-        assert ended_since(memory.rules, "b") == []
+        assert ended_since(memory.rules, Turn(conversation_id="b")) == []
 
 
 @pytest.mark.parametrize(("name", "limit"), [("contract", 700), ("short", 350)])

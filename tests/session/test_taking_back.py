@@ -57,7 +57,7 @@ def test_lift_is_followed_as_a_sentence_of_its_own(chat, form):
 def test_lift_after_a_comma_is_not_followed_and_the_user_is_told(chat):
     one = chat()
     told = one.says(f"She is back, lift {one.code}").told
-    assert told[0].startswith(f"Not lifted: “She is back, lift {one.code}”. To lift “keep Sarah")
+    assert told[0].startswith(f"Not followed: “She is back, lift {one.code}”. For “keep Sarah")
     assert one.tries().action == "deny"
 
 

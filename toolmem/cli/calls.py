@@ -30,18 +30,18 @@ _OUTCOME_WORDS: dict[OutcomeName, str] = {
     multiple=True,
     help="Show only calls of this tool; may be given several times.",
 )
-@options.conversation("Show only calls of this conversation.")
+@options.conversation("Show only calls of the conversation with this id, which --json prints.")
 @click.option(
     "--outcome",
     type=click.Choice(get_args(OutcomeName)),
-    help="Show only calls with this outcome. silent: failed, though the flag says success; no_use: "
-    "worked, but scored 0; lost: failed or no_use; unjudged: has no score.",
+    help="Show only calls with this outcome. silent: failed, though recorded as a success; "
+    "no_use: worked, but the judge scored it 0; lost: failed or no_use; unjudged: has no score.",
 )
-@click.option("--text", help="Show only calls with this text in any field.")
+@click.option("--text", help="Show only calls with this text, a-z in any case, in any field.")
 @click.option(
     "--before",
     type=click.IntRange(min=1),
-    help="Show only calls before this number, which the last line of a page gives.",
+    help="Show older calls: give the number that the last line of the output names.",
 )
 @options.newest("calls", 20, PAGE)
 @options.with_memory()

@@ -20,10 +20,10 @@ from toolmem.text.display import plain
 def compare(first: Path, second: Path, as_json: bool) -> None:
     """Compare two evaluations, A and B.
 
-    A and B are folders that `toolmem evaluate --out` wrote. It shows, by tool, the share of calls
-    that worked, the average score, and both changes with 95 % intervals. If the calls are the same,
-    such as with two judges, each is compared with itself, and rows whose scores differ are named.
-    Only the score depends on the model: a call worked by its label, else by its flag and answer.
+    A and B are folders that `toolmem evaluate --out` wrote. For each tool it prints the share of
+    calls that worked and the average score, in A and B, and both changes with 95 % intervals. If A
+    and B judge the same recording, it also names the rows of calls.csv whose scores differ. Whether
+    a call worked is read from its label, else from its flag and answer, not from its score.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ def config() -> None:
 @config.command()
 @options.with_memory(options.config, options.overrides, exists=False)
 def check(memory: ToolMem) -> None:
-    """Print every problem of the settings at once. Exit code 2: there are problems.
+    """Print every problem of the settings, or the flows that can run. Exit code 2: problems.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ import msgspec
 from toolmem.errors import ConfigError, RequestError
 from toolmem.models.calls import with_all_fields
 from toolmem.models.rules import RuleChange, ToolMemoryRule
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import Actor, what_is_asked
 from toolmem.text.display import counted, marked, plain, visible
 from toolmem.text.forms import word_set
 
@@ -178,13 +178,12 @@ def print_request(rule: ToolMemoryRule) -> None:
     """Print what a rule's request asks for. Invisible characters in it are made visible."""
     given = msgspec.to_builtins(rule)
     asked = rule.request
+    words = f", in its words: {_marked_json(asked.words)}" if asked and asked.words else ""
+    lines = [f"asked for: {what_is_asked(rule)}{words}"]
     if asked is None:
-        lines = [f"asked for: a new rule, by {rule.said.by}"]
         names = [name for name in _BINDING_FIELDS.split() if given[name]]
         lines += [f"{name}: {_marked_json(given[name])}" for name in names]
     else:
-        words = f", in its words: {_marked_json(asked.words)}" if asked.words else ""
-        lines = [f"asked for: a change, by {asked.by}{words}"]
         for name, value in msgspec.to_builtins(asked.after).items():
             change = f"{name}: {_marked_json(given[name])} -> {_marked_json(value)}"
             lines.append("delete it" if (name, value) == ("status", "deleted") else change)
@@ -217,7 +216,7 @@ def _is_one_terminal() -> bool:
 
 
 def user_actor() -> Actor:
-    """Return the user. `evidence` is "terminal" if they, not an agent, run this at a terminal."""
+    """Return the user. `evidence` is "terminal" if a person runs this at a terminal, else ""."""
     is_agent = any(os.environ.get(name) for name in _AGENT_VARIABLES)
     command = " ".join(sys.argv[1:])[:200]
     return Actor("user", "terminal" if _is_one_terminal() and not is_agent else "", command)

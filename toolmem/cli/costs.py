@@ -32,13 +32,14 @@ def costs(
     overrides: tuple[str, ...],
     **reading: Any,
 ) -> None:
-    """Estimate what summaries cost, by the policy that says when guidance is written anew.
+    """Estimate what it costs to let a model write guidance, by policy.
 
-    Recorded calls are replayed; nothing is sent. The last columns show how many calls old the
-    guidance was: the median and the 95th percentile. Each policy has values for the op's settings
-    `force`, `min_new_calls` and `policy`; `toolmem.research.summarization_costs` takes your own.
-    The model is that of the settings, else qwen-plus. Exit code 1: a record could not be read, or
-    there was no call; 3: a policy would reach the budget.
+    A policy says when the guidance of a tool is written anew: it is a choice of `force`,
+    `min_new_calls` and `policy` of `op.summary_tool_memory_op.params`. Under each of four policies,
+    recorded calls are replayed, and nothing is sent. The last columns show how many earlier calls
+    of a tool its guidance did not cover yet: the median and the 95th percentile. The model is that
+    of the settings, else qwen-plus. `toolmem.research.summarization_costs` takes your own policies.
+    Exit code 1: a record could not be read, or there was no call; 3: a policy reaches the budget.
 
     \b
     Examples:

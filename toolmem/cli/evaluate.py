@@ -35,9 +35,9 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
 @click.option(
     "--labels",
     type=options.InputFile(),
-    help="Compare the judge with the labels in this CSV file: `index` is a row of the recording, "
-    "from 0; `label` is 1 if the call worked, else 0. Choose the rows at random: 20 labels or more "
-    "also correct the share of calls that worked, and its interval allows for the judge's errors.",
+    help="Compare the judge with the labels in this CSV file: `index` is the row of a call in the "
+    "recording, from 0; `label` is 1 if the call worked, else 0. 20 or more also correct the share "
+    "of calls that worked, and its interval: choose their rows at random.",
 )
 @click.option(
     "--by",
@@ -45,12 +45,12 @@ MAX_ROWS = 20  # numbers of rows whose evaluation failed that are printed
     metavar="FIELD",
     help="Group the calls by `day` (UTC), or by a field of their metadata such as `model`.",
 )
-@click.option("--ignore-success", is_flag=True, help="Hide the recorded flags from the judge.")
+@click.option("--ignore-success", is_flag=True, help="Hide the success flags from the judge.")
 @click.option(
     "--limit", type=click.IntRange(min=1), help="Read only this many calls, from the start."
 )
 @options.config
-@options.store
+@click.option("--store", help=f"{options.STORE}  [default: OUT/memory.db]")
 @options.workspace(evaluation.WORKSPACE)
 @options.overrides
 def evaluate(
@@ -66,9 +66,10 @@ def evaluate(
 ) -> None:
     """Judge a recording, summarize its tools, and write a report.
 
+    It prints figures by tool, and writes report.html, CSV files and summary.json into --out (OUT).
     The calls are kept in OUT/memory.db, which each evaluation overwrites, unless a store or a
-    workspace is named. Exit code 1: a record could not be read, an evaluation failed, or a tool
-    could not be summarized; 3: the budget is reached.
+    workspace is named. Exit code 1: a record could not be read, a call could not be judged, or a
+    tool could not be summarized; 3: the budget is reached.
 
     \b
     Examples:

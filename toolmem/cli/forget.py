@@ -14,18 +14,18 @@ from toolmem.text.display import counted, plain, shown_name
 
 
 @click.command()
-@click.option("--import", "import_id", metavar="ID", help="Remove the calls of this listed import.")
+@click.option("--import", "import_id", metavar="ID", help="Take back the import with this id.")
 @console.yes
 @options.with_memory()
 @options.as_json
 def forget(memory: ToolMem, import_id: str | None, yes: bool, as_json: bool) -> None:
     """List the imports of a store, or take one back.
 
-    --import removes the calls that an import added, their figures, and the guidance that was made
-    of them. Guidance is written anew if that needs no model; else it says that it is out of date.
-    Rules and decisions stay. `toolmem import` can read the same files again.
-    Exit code 1: removed texts are still in the file, which another process uses; 2: there is no
-    such import, or nobody could be asked; 130: you did not agree.
+    --import removes the calls that the import added, with their figures. Guidance that was made of
+    them is written anew; if only a model can do that, a note that it is out of date replaces it.
+    Rules and decisions stay. `toolmem import` can read the same files again. Exit code 1: removed
+    texts are still in the file, which another process uses: run this again; 2: there is no such
+    import, or nobody could be asked.
 
     \b
     Examples:

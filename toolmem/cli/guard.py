@@ -36,7 +36,7 @@ def guard() -> None:
 @guard.command("check")
 @click.argument("tool")
 @click.argument("arguments")
-@options.conversation("Check the call as if it were in this conversation.")
+@options.conversation("Check the call in this conversation, by its own rules and calls too.")
 @options.with_memory()
 @options.as_json
 def check(
@@ -44,9 +44,9 @@ def check(
 ) -> None:
     """Say whether a call may run, and why.
 
-    ARGUMENTS is a JSON object or a command line; - reads it from standard input.
-
-    Exit code 0: it may run; 5: it is stopped, or the user is asked first.
+    TOOL is its name. ARGUMENTS is a JSON object or a command line; - reads it from standard input.
+    It prints the decision: allow, advise, ask or deny, and the reason. All but allow are kept for
+    `toolmem guard log`. Exit code 0: it may run; 5: it is stopped, or the user is asked first.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def check(
 def show_log(
     memory: ToolMem, tool: str | None, conversation_id: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the newest decisions, except those that just allowed a call.
+    """List decisions to advise, ask or deny, the newest last.
 
     \b
     Example:
@@ -95,8 +95,8 @@ def show_log(
     "paths",
     multiple=True,
     type=options.InputFile(folders=True),
-    help="Replay this recording; may be given several times. Without it, the newest 10,000 calls "
-    "that the store has logged are replayed.",
+    help="Replay this file or folder of a format that `toolmem import` reads; may be given several "
+    "times. Without it, the newest 10,000 calls of the store are replayed.",
 )
 @format_options
 @click.option("--rules", "rules_store", hidden=True, help="Do the same as --store.")
@@ -115,11 +115,10 @@ def replay_recording(
 
     A call is flagged if the guard would deny it, ask or advise. The rules are those of the store.
     With --input, no rule is tried unless a store, a workspace or a setting is named.
-
     For each source of a decision (a rule, a repeat of a failed call, a name that is known not to
-    exist) it shows how many calls were flagged, how many of them worked, which share of all
-    failures was flagged (recall), and which share of the flagged calls failed (precision). A call
-    failed if its recorded flag says so: nothing is judged. Exit code 1: there was no call.
+    exist) it prints how many calls were flagged, how many of these worked (`wrong`), which share of
+    all failures was flagged (`recall`), and which share of the flagged calls failed (`precision`).
+    A call failed if its recorded flag says so: nothing is judged. Exit code 1: there was no call.
 
     \b
     Examples:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import suppress
 from functools import wraps
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,18 @@ import click
 from toolmem.cli import console, options
 from toolmem.cli.import_ import import_chosen, print_imported
 from toolmem.cli.transcripts import find_sessions, in_words, of_project
-from toolmem.errors import RequestError
+from toolmem.errors import RequestError, StoreError
 from toolmem.guard.stores import project_root, store_path
 from toolmem.hooks import installs
 from toolmem.hooks.agents import AGENTS, Agent
 from toolmem.hooks.doctor import examine
-from toolmem.hooks.install_notes import Install, installed
+from toolmem.hooks.install_notes import installed
+from toolmem.rules.store import GUARDED
+from toolmem.store.sqlite import SqliteStore
 
 
 def of_agent(command: options.Command) -> options.Command:
-    """Decorator: the command gets an `Agent` and a project's folder, or "" with --user."""
+    """Decorator: the command gets an `Agent` and the folder of the project, "" with --user."""
 
     @click.argument("agent", type=click.Choice(list(AGENTS)))
     @click.option(
@@ -51,7 +53,7 @@ def of_agent(command: options.Command) -> options.Command:
 
 @click.group()
 def hook() -> None:
-    """Install or remove the hook of a coding agent. It keeps rules, checks and records calls."""
+    """Install or remove a coding agent's hook. It checks and records calls, and keeps rules."""
 
 
 @hook.command()
@@ -68,7 +70,7 @@ def hook() -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Install the hook twice: for this project and for your account.",
+    help="Install the hook for this project although your account has it, or the reverse.",
 )
 @click.option(
     "--learn/--no-learn",
@@ -86,7 +88,7 @@ def install(
     force: bool,
     learn: bool | None,
 ) -> None:
-    """Install the hook of a coding agent. The rest of its settings stays as it is.
+    """Install the hook of a coding agent. The agent's other settings stay as they are.
 
     If the agent has earlier sessions in this project, the command offers to learn from them. The
     next session begins with what they teach.
@@ -99,11 +101,13 @@ def install(
     own = [each for each in installed() if each.agent == agent.name]
     here = next((each for each in own if each.project == project), None)
     if learn and here and project and not dry_run:
-        _offer_sessions(agent, project, _store_of(here) or store_path(project), learn)
+        _offer_sessions(agent, project, here.option("--store") or store_path(project), learn)
         return
     if any(bool(each.project) != bool(project) for each in own) and not force:
         problem = "the hook is installed in the other place too: --force installs it twice"
         raise RequestError(problem)
+    if config:
+        options.open_memory(config=config, store=":memory:").close()  # raises if it is wrong
     store, config = (os.path.abspath(each) if each else "" for each in (store, config))
     command = installs.hook_command(agent, project, store, on_error, config)
     changes = installs.plan_install(agent, project, command, os.environ)
@@ -122,13 +126,15 @@ def install(
 @of_agent
 @console.dry_run
 def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
-    """Remove the hook. A file that was not changed since gets its old content back.
+    """Remove the hook. The store stays, and so do your own changes in the agent's settings.
 
     \b
     Example:
       toolmem hook uninstall claude-code
     """
     changes, kept = installs.plan_uninstall(agent, project, os.environ)
+    stores = {(each.agent, each.project): each.option("--store") for each in installed()}
+    store = stores.get((agent.name, project)) or store_path(project or str(Path.home()))
     if not dry_run:
         installs.apply_uninstall(agent, project, changes)
     for path in kept:
@@ -137,6 +143,9 @@ def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
         click.echo("nothing is installed here")
         return
     _show(changes, agent, "would uninstall" if dry_run else "uninstalled", project)
+    with suppress(StoreError), SqliteStore(store) as opened:
+        if opened.get(*GUARDED):
+            click.echo(f"{store} stays guarded: only you, at a terminal, add or loosen its rules")
 
 
 @hook.command()
@@ -145,10 +154,6 @@ def doctor(agent: Agent, project: str) -> None:
     """Check whether the installed hook works.
 
     The hook is started as the agent would start it. Exit code 1: there is a problem.
-
-    \b
-    Example:
-      toolmem hook doctor claude-code
     """
     found = examine(agent, project)
     for each in found:
@@ -161,12 +166,7 @@ def doctor(agent: Agent, project: str) -> None:
 @click.argument("agent", type=click.Choice(list(AGENTS)), required=False)
 @options.as_json
 def status(agent: str | None, as_json: bool) -> None:
-    """List the installed hooks of one AGENT, or of all.
-
-    \b
-    Example:
-      toolmem hook status
-    """
+    """List the hooks of all agents or of one. Each line: agent, project or `user`, files."""
     found = [each for each in installed() if agent in (None, each.agent)]
     if as_json:
         console.print_json(found)
@@ -175,11 +175,6 @@ def status(agent: str | None, as_json: bool) -> None:
         click.echo(f"{each.agent}  {each.project or 'user'}  {', '.join(each.files)}")
     if not found:
         click.echo("no hook is installed")
-
-
-def _store_of(install: Install) -> str:
-    """The store file that an installed hook names; "" for the project's own."""
-    return dict(pairwise(install.command)).get("--store", "")
 
 
 def _offer_sessions(agent: Agent, project: str, store: str, learn: bool | None) -> None:

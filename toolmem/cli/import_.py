@@ -73,7 +73,7 @@ def _read_mapping(
     metavar="[PATHS | NAME=VALUE]...",
 )
 @click.option(
-    "--from-agents", is_flag=True, help="Read the sessions of coding agents in this project."
+    "--from-agents", is_flag=True, help="Find and read coding agents' sessions of this project."
 )
 @click.option(
     "--project",
@@ -87,7 +87,8 @@ def _read_mapping(
 @click.option(
     "--into-shared",
     is_flag=True,
-    help="Import into a store that others use too: they will see what is learnt.",
+    help="Import into a store that others may use: they will see what is learnt. Sessions in PATHS "
+    "are then read whatever project they belong to.",
 )
 @format_options
 @options.write_options
@@ -108,10 +109,9 @@ def import_(
     and OpenCode, traces of OpenTelemetry, OpenInference, Langfuse and LangSmith, logs of
     inspect_ai, messages of OpenAI, Anthropic and LangChain, CSV and Parquet. Secrets are masked.
     Calls that were imported before stay as they are. Of the sessions of coding agents, only those
-    of this project are read. You are asked before a folder outside the current one is read.
-
-    Exit code 1: a record or a file could not be read, or there was no call; 2: nothing was read,
-    because nobody agreed or all belongs to other projects; 130: interrupted.
+    of this project are read. With --from-agents, and for a folder outside the current one, you are
+    asked first. Exit code 1: a record or a file could not be read, or there was no call; 2: nothing
+    was read, because nobody could be asked or all belongs to other projects.
 
     `toolmem store import` reads dumps of a workspace, `toolmem rules import` a team's file of
     rules. `toolmem forget` takes an import back.

@@ -12,10 +12,10 @@ from toolmem.research.tables import cost_rows
 
 @click.command()
 @options.with_memory()
-@click.option("--newest", type=int, help="Show only this many of the newest requests.")
+@click.option("--newest", type=int, help="Read only this many of the newest requests.")
 @options.as_json
 def ledger(memory: ToolMem, newest: int | None, as_json: bool) -> None:
-    """Show what requests to models cost, by op and model. With --json, show each request.
+    """Show what requests to models cost, by op (a step) and model. --json shows each request.
 
     \b
     Examples:

@@ -23,7 +23,13 @@ _COMMANDS = {name.rstrip("_"): f"toolmem.cli.{name}:{name}" for name in _MODULES
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
 @click.version_option(__version__, package_name="toolmem")
 def commands() -> None:
-    """Tool memory for LLM agents."""
+    """Tool memory for LLM agents.
+
+    A store, which is a file or indices of Elasticsearch, keeps calls, guidance and rules; a
+    workspace is a part of it. NAME=VALUE changes a setting for one command, and wins over --config;
+    `toolmem config show` lists the settings. Exit code 0: done; 2: refused, or failed with an
+    error; 130: interrupted, or you did not agree. The help of a command names its other codes.
+    """
 
 
 def _arguments(given: list[str]) -> list[str]:

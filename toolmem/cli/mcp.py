@@ -30,7 +30,7 @@ settings_file = click.option(
 
 @click.group(cls=LazyGroup, lazy={"serve": "toolmem.cli.serve:serve_mcp"}, default="serve")
 def mcp() -> None:
-    """Serve the memory over MCP (default), or proxy another server.
+    """Serve the memory over MCP, or put a proxy before another server. The default is `serve`.
 
     \b
     Examples:
@@ -45,16 +45,20 @@ def mcp() -> None:
 @click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
 @click.option("--url", help="Connect to the server at this address.")
 @click.option(
-    "--name", default="mcp", show_default=True, help="Record calls under this name of the server."
+    "--name",
+    default="mcp",
+    show_default=True,
+    help="Record this name of the server with each call.",
 )
 @console.store_file
 @shadow_mode
 @console.on_error
 def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: Any) -> None:
-    """Check and record the calls between a host and an MCP server.
+    """Check and record the calls between an agent and an MCP server.
 
-    The host starts the proxy in the place of the server. Everything but tools/call and tools/list
-    passes unchanged. The proxy writes its messages to stderr; the exit code is the server's.
+    The agent's program (the host) starts the proxy, which starts COMMAND or connects to --url. It
+    checks each tools/call, and adds rules and guidance to the descriptions in tools/list; all else
+    passes unchanged. Messages of the proxy go to stderr; the exit code is the server's.
 
     \b
     Examples:
@@ -89,7 +93,9 @@ def proxy(command: tuple[str, ...], url: str | None, store: str | None, **more: 
 def wrap(
     name: str, path: Path, store: str | None, shadow: bool, on_error: str, dry_run: bool
 ) -> None:
-    """Put the proxy before the server NAME of a host. Restart the host afterwards.
+    """Put a proxy that checks calls before the server NAME in a host's settings.
+
+    It also records them. Restart the host afterwards.
 
     \b
     Example:
@@ -107,7 +113,7 @@ def wrap(
 @settings_file
 @console.dry_run
 def unwrap(name: str, path: Path, dry_run: bool) -> None:
-    """Restore the entry of a server, byte for byte. Restart the host afterwards.
+    """Undo `wrap`: restore the entry of the server NAME. Restart the host afterwards.
 
     \b
     Example:

@@ -15,7 +15,9 @@ from toolmem.rules.notes import contract
 _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
 
 
-@click.command(epilog="\b\n" + contract().replace("\n\n", "\n\n\b\n"))
+@click.command(
+    epilog="What agents are told of notes:\n\n\b\n" + contract().replace("\n\n", "\n\n\b\n")
+)
 @click.argument(
     "source",
     cls=options.Values,
@@ -23,7 +25,7 @@ _EXIT_CODES = {"kept": 0, "request": 1, "refused": 2}
     type=click.File("rb"),
     metavar="[SOURCE] [NAME=VALUE]...",
 )
-@click.option("--lift", is_flag=True, help="Take back an earlier demand, as the user said.")
+@click.option("--lift", is_flag=True, help="Take back the demand that `lifted` names.")
 @click.option(
     "--said", multiple=True, help="Give a message that the user typed; may be given several times."
 )
@@ -42,16 +44,18 @@ def note(
 ) -> None:
     """Keep a note of what the user demands.
 
-    The note is a JSON object in the file SOURCE, or on standard input. Without --said, it waits for
-    `toolmem rules approve`. If a hook guards the store, so does a note that is not typed at a
-    terminal. Exit code 0: kept; 1: it waits; 2: refused, and the output says what to change.
+    The note is a JSON object in the file SOURCE, or on standard input. Its fields are described
+    below; with --lift, they are `quote` and `lifted` (the demand's words or a rule's id). The note
+    becomes a rule if it agrees with --said. It waits for `toolmem rules approve` if --said is
+    missing, or if a hook guards the store and you do not run this at a terminal. Exit code 0: kept;
+    1: it waits; 2: refused, and the output says what to change.
 
     \b
     Example:
       echo '{"quote": "never touch prod", "effect": "remind", "tools": ["@shell"]}' \\
           | toolmem note --said "please never touch prod" --conversation c1
     """
-    note = options.read_object(source or sys.stdin.buffer, "note")
+    note = options.read_object(source or sys.stdin.buffer, "note" if source else "standard input")
     more: dict[str, Any] = {"user_message": list(said) or None, "conversation_id": conversation_id}
     operation = OPERATIONS["lift_demand" if lift else "note_demand"]
     if not lift:

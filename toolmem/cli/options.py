@@ -1,7 +1,4 @@
-"""Options that commands share, and the memory that they open.
-
-A file that a command reads is an `InputFile`, for which `-` is standard input.
-"""
+"""Options that commands share, and the memory that they open."""
 
 from __future__ import annotations
 
@@ -31,16 +28,16 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
-_SETTING = re.compile(r"-*[a-z]\w*(\.[^=\s]*)?=")
+_SETTING = re.compile(r"-*([a-z]\w*(\.[^=\s]*)?)?=")
 
 
 def is_setting(item: str) -> bool:
-    """Whether an argument is NAME=VALUE, and not the name of a file."""
+    """Whether an argument is NAME=VALUE (also without the name), and not the name of a file."""
     return bool(_SETTING.match(item)) and not os.path.exists(item)
 
 
 class Values(click.Argument):
-    """An argument of any number of values, or of `most`. NAME=VALUE items become overrides."""
+    """An argument of several values, at most `most` (0: any number). NAME=VALUE: an override."""
 
     def __init__(self, *names: Any, most: int = 0, **given: Any) -> None:
         super().__init__(*names, nargs=-1, **given)
@@ -72,7 +69,7 @@ class _NoSettings(click.Argument):
 def refuse_setting(item: str, command: str) -> None:
     """Raises RequestError if an argument is NAME=VALUE."""
     if is_setting(item):
-        name = item.lstrip("-").partition("=")[0]
+        name = item.lstrip("-").partition("=")[0] or item
         raise RequestError(f"{name}: {command} takes no settings; leave {item} out", "overrides")
 
 
@@ -127,13 +124,12 @@ overrides = click.argument("overrides", nargs=-1, metavar="[NAME=VALUE]...")
 config = click.option(
     "--config", type=InputFile(suffix=".yaml"), help="Read settings from this YAML file."
 )
-store = click.option(
-    "--store",
-    help="Use this store: a file, or the URL of Elasticsearch with an index prefix as its path.",
-)
+STORE = "Use this store: a file, or the URL of Elasticsearch with an index prefix as its path."
+_USUAL = "[default: that of the settings, else .toolmem/memory.db of this folder or project]"
+store = click.option("--store", help=f"{STORE}  {_USUAL}")
 read_workspace = click.option(
     "--workspace",
-    help="Read this workspace.  [default: `default`, else the only one that holds something]",
+    help="Use this workspace.  [default: `default`, else the only one that holds something]",
 )
 
 
@@ -178,7 +174,8 @@ def read_options(command: Command) -> Command:
 def with_memory(*chosen: Decorator, exists: bool = True) -> Decorator:
     """Decorator: the command gets an open memory in place of the options that name it.
 
-    `chosen`: some of the options instead of all four. `exists`: the store must exist.
+    `chosen`: the options and arguments to have; by default --config, --store, --workspace and
+    NAME=VALUE. `exists`: the store must exist.
     """
 
     def decorate(command: Command) -> Command:
@@ -207,8 +204,8 @@ def split_config(given: Sequence[str], config: str | None) -> tuple[list[str], s
 
 
 def read_object(file: BinaryIO, name: str, hint: str = "") -> dict[str, Any]:
-    """Read the JSON object in a file. Raises RequestError: `name` begins, `hint` ends its text."""
-    value = read_json(file.read(MAX_LINE + 1))
+    """Read the JSON object in a file. The text of a RequestError: `name`, problem, `hint`."""
+    value = read_json(file.read(MAX_LINE + 1), name)
     if not isinstance(value, dict):
         problem = f"expected a JSON object, got {type(value).__name__}{hint}"
         raise RequestError(f"{name}: {problem}")
@@ -230,9 +227,10 @@ def open_memory(
     store: str | None = None,
     workspace: str = "default",
 ) -> ToolMem:
-    """Open the store that is named, else that of this folder, else that of its project.
+    """Open the store that `store` or the settings name, else .toolmem/memory.db of this folder.
 
-    Raises ConfigError with every problem of the settings.
+    If that does not exist, but one of the project does, the project's is opened. Raises
+    ConfigError with every problem of the settings.
     """
     settings, config = split_config(overrides, config)
     if store is None and not (os.path.exists(OWN_STORE) or names_store(settings, config)):
@@ -283,7 +281,7 @@ def _usual_workspace(memory: ToolMem) -> str:
 
 
 def require_workspace(memory: ToolMem, workspace: str, by: str = "--workspace") -> None:
-    """Raises RequestError if a store has workspaces, but not this one. `by`: what named it."""
+    """Raises RequestError if a store has workspaces, but not this. `by`: the option to name one."""
     known = memory.services.store().workspaces()
     if known and workspace not in known:
         raise _no_workspace(memory, workspace, known, by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,9 +28,13 @@ from toolmem.rules.capture import ToolMemoryCaptureHook, describe_effect
 from toolmem.rules.changes import rule_digest
 from toolmem.rules.identity import find_rule, folded_name
 from toolmem.rules.reader import too_long
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.review import Review
 from toolmem.rules.turn import Captured, Turn, read_turn
 from toolmem.text.display import counted, plain, visible
+
+_ID = "RULE_ID is an id that `toolmem rules list` or `review` prints, or its beginning."
+_WAITS = "Exit code 1: a hook guards the store, so this waits until you approve it at a terminal."
 
 
 @click.group()
@@ -78,16 +83,15 @@ def list_rules(
         print_json(records)
         return
     columns = ("id", "tool", "priority", "effect", "said by", "stopped or asked", "last", "rule")
-    rows = list(map(_rule_row, found))
-    print_table(columns, rows, nothing="no rule fits", numbers=False)
+    print_table(columns, list(map(_rule_row, found)), nothing="no rule fits", numbers=False)
 
 
-@rules.command("show")
+@rules.command("show", epilog=_ID)
 @click.argument("rule_id")
 @options.with_memory()
 @options.as_json
 def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
-    """Show a rule with its conditions and its history. The beginning of an id is enough.
+    """Show a rule with its conditions and its history.
 
     \b
     Example:
@@ -110,7 +114,7 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
         click.echo("request     waits for you: toolmem rules review")
 
 
-@rules.command("add")
+@rules.command("add", epilog=_WAITS)
 @click.argument("tool")
 @click.argument("text")
 @click.option(
@@ -124,15 +128,18 @@ def show_rule(memory: ToolMem, rule_id: str, as_json: bool) -> None:
     "--effect",
     type=click.Choice(get_args(Effect)),
     help="Stop calls (deny), ask the user about them (ask), or only remind the agent (remind). "
-    "Without this option and --when, both the effect and the calls are read from TEXT.",
+    "deny and ask need --when. Without --effect, --when and --unless, TEXT decides.",
 )
-@click.option("--when", help="Match calls by this JSON list of tests (see `toolmem note --help`).")
-@click.option("--unless", help="Exempt calls for which a test in this JSON list holds.")
+@click.option("--when", help="Match calls by this JSON list: see `when` in `toolmem note --help`.")
+@click.option("--unless", help="Exempt calls by this JSON list, which is written like --when.")
 @options.with_memory(exists=False)
 def add_rule(
     memory: ToolMem, tool: str, text: str, when: str | None, unless: str | None, **more: Any
 ) -> None:
-    """Add a rule on a TOOL or a class of tools such as @shell. TEXT is its sentence.
+    """Add a rule on TOOL. TEXT is its sentence.
+
+    TOOL is the name of a tool, or a class of tools: @shell, @read, @write, @delete, @fetch, @web,
+    @mail or @chat. It prints the rule's id, and on stderr what the rule does.
 
     \b
     Examples:
@@ -140,26 +147,19 @@ def add_rule(
       toolmem rules add @shell "Never push to main" --effect deny \\
           --when '[{"command": "^git push", "word": "(.*:)?main"}]'
     """
-    put = memory.acting_as(user_actor()).tool_rule_put
     more |= {"when": _alternatives("--when", when), "unless": _alternatives("--unless", unless)}
-    made = put(tool, text, source="user_explicit", **more)
+    made = memory.acting_as(user_actor()).tool_rule_put(tool, text, source="user_explicit", **more)
     click.echo(made.id)
-    effect = describe_effect([made]) if made.status == "active" else "waits for the user"
-    click.echo(plain(effect or "a reminder: no call is checked", 600), err=True)
+    if made.status == "request" or (made.request and made.request.time >= made.updated_at):
+        _print_done("added", made, is_done=False)
+    click.echo(plain(describe_effect([made]) or "a reminder: no call is checked", 600), err=True)
 
 
-@rules.command("delete")
+@rules.command("delete", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def delete_rule(memory: ToolMem, rule_id: str) -> None:
-    """Delete a rule and its text.
-
-    Exit code 1: the deletion waits for you, as it was not asked for at a terminal.
-
-    \b
-    Example:
-      toolmem rules delete 1f0c9a
-    """
+    """Delete a rule and its text. `toolmem rules withdraw` keeps the text."""
     rule = find_rule(memory.rules.every_rule(), rule_id)
     after = memory.rules.delete(rule, user_actor())
     _print_done("deleted", rule, is_done=after.status == "deleted")
@@ -170,8 +170,7 @@ def delete_rule(memory: ToolMem, rule_id: str) -> None:
 @options.with_memory(options.read_options)
 def show_prompt(memory: ToolMem, tools: tuple[str, ...]) -> None:
     """Print the rules of TOOLS, or of all, as in a system prompt."""
-    text = memory.tool_rules_for_prompt(list(tools) or None).rendered
-    for line in text.splitlines():
+    for line in memory.tool_rules_for_prompt(list(tools) or None).rendered.splitlines():
         click.echo(plain(line, 3_000))
 
 
@@ -190,14 +189,14 @@ def review(memory: ToolMem, as_json: bool) -> None:
         click.echo("nothing waits for you", err=True)
 
 
-@rules.command("approve")
+@rules.command("approve", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @console.yes
 @options.with_memory()
 def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
-    """Carry out the request for a rule, after you were asked.
+    """Carry out a request: keep, change or delete the rule.
 
-    Without a terminal nothing is shown or asked, and in a store that a hook guards nothing is done.
+    At a terminal of yours, it is shown, and you are asked first. Elsewhere you are not asked.
     """
     rule = find_rule(memory.rules.requests(), rule_id)
     if user_actor().evidence:
@@ -207,40 +206,33 @@ def approve(memory: ToolMem, rule_id: str, yes: bool) -> None:
     _print_done("done", rule, is_done=after.request is None and after.status != "request")
 
 
-@rules.command("reject")
+@rules.command("reject", epilog=_ID)
 @click.argument("rule_id")
 @options.with_memory()
 def reject(memory: ToolMem, rule_id: str) -> None:
-    """Refuse a request. A rule stays as it is; a new rule is dropped."""
+    """Refuse a request. A new rule is dropped; a rule that was to change stays as it is."""
     rule = find_rule(memory.rules.requests(), rule_id)
     _decide(memory, rule, "reject")
-    _print_done("rejected", rule, is_done=True)
+    _print_done("rejected", rule)
 
 
-@rules.command("withdraw")
+@rules.command("withdraw", epilog=f"{_ID} {_WAITS}")
 @click.argument("rule_id")
 @options.with_memory()
 def withdraw(memory: ToolMem, rule_id: str) -> None:
-    """End a rule, and keep its text. The beginning of an id is enough.
-
-    Exit code 1: the change waits for you, as it was not asked for at a terminal.
-
-    \b
-    Example:
-      toolmem rules withdraw 1f0c9a
-    """
+    """End a rule, and keep its text. `toolmem rules restore` undoes it."""
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "withdraw")
-    is_done = not after.holds_at(memory.services.clock.now())
-    _print_done("withdrawn", after, is_done=is_done)
+    _print_done("withdrawn", after, is_done=not after.holds_at(memory.services.clock.now()))
 
 
-@rules.command("restore")
+@rules.command("restore", epilog=_ID)
 @click.argument("rule_id")
 @options.with_memory()
 def restore(memory: ToolMem, rule_id: str) -> None:
     """Let a rule hold again that was withdrawn or has ended.
 
-    It gets the end that it had before it was withdrawn, if that lies in the future; else no end.
+    It gets its former end back. If that has passed, it has no end; a rule of one conversation ends
+    in 7 days.
 
     \b
     Example:
@@ -248,7 +240,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
     """
     after = _decide(memory, find_rule(memory.rules.every_rule(), rule_id), "restore")
     until = "" if after.expires_at is None else f" ({memory.rules.until(after.expires_at)})"
-    _print_done(f"holds again{until}", after, is_done=True)
+    _print_done(f"holds again{until}", after)
 
 
 @rules.command("try")
@@ -257,7 +249,7 @@ def restore(memory: ToolMem, rule_id: str) -> None:
 @click.option(
     "--recorded",
     type=click.IntRange(1, 10_000),
-    help="Try the rule on this many of the newest calls.  [default: 2000, or none with --call]",
+    help="Try the newest calls of its tools, this many.  [default: 2000, or none with --call]",
 )
 @options.with_memory(options.read_options)
 @options.as_json
@@ -293,18 +285,18 @@ def try_rule(
         done = f"{len(trial.stopped):,} {stopped}, {trial.worked:,} of these had worked"
         click.echo(f"recorded calls: {trial.calls:,} tried, {done}")
     if trial.is_partial:
-        click.echo("its tests of earlier calls knew of none")
+        click.echo("each call was tried alone, without the calls before it")
 
 
 def _decide(memory: ToolMem, rule: ToolMemoryRule, review: Review) -> ToolMemoryRule:
     """Carry out what the user decided on a rule. Returns the rule after it."""
-    as_user = memory.acting_as(user_actor())
-    return as_user.tool_rule_review(rule.id, review, seen=rule_digest(rule))
+    return memory.acting_as(user_actor()).tool_rule_review(rule.id, review, seen=rule_digest(rule))
 
 
-def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
+def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool = True) -> None:
     if not is_done:
-        print_error("the store is guarded: it waits, run this in a terminal of yours")
+        approve = f"toolmem rules approve {rule.id[:8]}"
+        print_error(f"the store is guarded, so this waits; approve it in a terminal: {approve}")
         sys.exit(1)
     click.echo(f"{done}: {plain(rule.rule, 300)}")
 
@@ -313,9 +305,9 @@ def _print_done(done: str, rule: ToolMemoryRule, *, is_done: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @options.with_memory()
 def export_rules(memory: ToolMem, file: Path) -> None:
-    """Write the rules that calls are checked against into FILE.
+    """Write the rules that stop calls, or ask about them, into FILE.
 
-    FILE is a team's file of rules, or - for standard output. Its other rules and comments stay.
+    FILE is a team's file of rules in YAML, or - for standard output. What it has besides stays.
 
     \b
     Example:
@@ -323,8 +315,7 @@ def export_rules(memory: ToolMem, file: Path) -> None:
     """
     data = team_file.read_bytes(file) if file.exists() else b""
     entries, comments = team_file.read_team_file(data, file.name)
-    rules = memory.rules.all_rules().rules
-    entries += [team_file.entry_of(rule) for rule in rules if rule.is_checked]
+    entries += [team_file.entry_of(r) for r in memory.rules.all_rules().rules if r.is_checked]
     data = team_file.write_team_file(entries, comments).encode()
     entries, _ = team_file.read_team_file(data, file.name)  # raises if it cannot be imported
     if str(file) == "-":
@@ -342,15 +333,15 @@ def export_rules(memory: ToolMem, file: Path) -> None:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Import without asking. Outside a terminal, what loosens a rule becomes a request.",
+    help="Do it without asking. Outside a terminal, what loosens a rule becomes a request.",
 )
 @options.with_memory(exists=False)
 def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
-    """Show which rules FILE would change, ask you, and change them.
+    """Show how the rules in FILE differ, ask you, and take them over.
 
-    FILE is a team's file of rules, or - for standard input. Rules that are not in it are named, and
-    stay. Exit code 1: something waits for you. `toolmem import` reads calls of other programs, and
-    `toolmem store import` dumps of a workspace.
+    FILE is a team's file of rules, or - for standard input. Rules of an earlier import that it no
+    longer has are printed as `missing`, and stay. Exit code 1: nobody agreed, or changes wait for
+    `toolmem rules approve`. `toolmem import` reads calls, `toolmem store import` dumps.
 
     \b
     Example:
@@ -372,17 +363,18 @@ def import_rules(memory: ToolMem, file: Path, yes: bool) -> None:
 
 
 @rules.command("capture")
-@click.option("--turns", type=options.InputFile(), help="Read turns from this JSON Lines file.")
-@click.option("--conversations", type=options.InputFile(), help="Read chats from this JSONL file.")
-@click.option("--apply", "applies", is_flag=True, help="Store the rules that are found.")
+@click.option("--turns", type=options.InputFile(), help="Read this file: a turn on each line.")
+@click.option("--conversations", type=options.InputFile(), help="Read this file: a chat a line.")
+@click.option("--apply", "applies", is_flag=True, help="Keep the rules that are found.")
 @options.memory_options
 @options.as_json
 def capture(
     turns: Path | None, conversations: Path | None, applies: bool, as_json: bool, **where: Any
 ) -> None:
-    """Show which rules would be made of a user's messages; with --apply, keep them.
+    """Show which rules a user's messages would make. --apply keeps them.
 
-    A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}.
+    A turn is {"user_message": ..., "tool_calls": [{"name": ...}], "tools": [...]}. A chat is
+    {"messages": [...]} in the form of OpenAI. Give one of --turns and --conversations.
 
     \b
     Examples:
@@ -397,13 +389,16 @@ def capture(
         for number, record in enumerate(records):
             turn = read_turn({**with_new_names(record), "tools": []})
             turn.tools = schemas_of(record.get("tools"))
-            turn.conversation_id = turn.conversation_id or f"turn {number}"
-            _print_captured(number, turn, hook.after_turn(turn), as_json)
+            if as_json and not applies:  # the output has what holds for a session, too
+                turn.conversation_id = turn.conversation_id or f"turn {number}"
+            _print_captured(number, turn, hook.after_turn(turn), as_json, applies)
 
 
-def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool) -> None:
+def _print_captured(number: int, turn: Turn, done: Captured, as_json: bool, applies: bool) -> None:
     if not as_json:
         for line in done.told:
+            if not applies:
+                line = without_ways_out(re.sub("^Kept", "Would keep", line))
             click.echo(f"{number}: {plain(line, 600)}")
         return
     names = ("tool_name", "rule", "priority", "source", "tags")

@@ -28,13 +28,15 @@ from toolmem.operations import OPERATIONS
 )
 @options.config
 @options.store
-@click.option("--workspace", help="Use this workspace, if the request names none.")
+@click.option("--workspace", help="Use this workspace. Needed if the request names none.")
 @options.overrides
 def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> None:
     """Run one flow or operation, and print its response as JSON.
 
-    Exit code 0: done; 1: partly done, or something was not found; 2: refused before any work;
-    3: the budget is reached; 5: stopped by the guard; 130: interrupted.
+    FLOW is a flow that `toolmem config check` lists, or an operation: a method of ToolMem such as
+    `tool_rules`, whose arguments are the request. Exit code 0: done; 1: failed, partly done, or a
+    demand was not kept; 2: refused before any work; 3: the budget is reached; 5: the guard's
+    decision is ask or deny.
 
     \b
     Examples:
@@ -46,8 +48,6 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
     request = with_new_names(options.read_object(source, "--request", hint))
     if workspace is not None:
         request.setdefault(WORKSPACE_KEY, workspace)
-    if WORKSPACE_KEY not in request:
-        raise RequestError("workspace: missing; name it in the request or by --workspace")
     with options.open_memory(**where) as memory, progress_bar(flow) as progress:
 
         def show(event: Event) -> None:
@@ -55,12 +55,14 @@ def run(flow: str, source: BinaryIO, workspace: str | None, **where: Any) -> Non
                 progress(event.done, event.total)
 
         memory.engine.listeners.append(show)
-        flows = memory.engine.flows
-        if flow in OPERATIONS and flow not in {*flows.ready, *flows.left_out}:
+        flows = {*memory.engine.flows.ready, *memory.engine.flows.left_out}
+        if WORKSPACE_KEY not in request and flow in {*flows, *OPERATIONS}:
+            raise RequestError("workspace: missing; name it in the request or by --workspace")
+        if flow in OPERATIONS and flow not in flows:
             place = memory.workspace(request.pop(WORKSPACE_KEY))
             response = with_all_fields(place.perform(OPERATIONS[flow], request))
         else:
-            if "tool_call_results" not in request:
+            if flow in flows and "tool_call_results" not in request:
                 named_by = "`workspace`" if workspace != request[WORKSPACE_KEY] else "--workspace"
                 options.require_workspace(memory, request[WORKSPACE_KEY], named_by)
             response = with_all_fields(memory.run(flow, **request))

@@ -44,9 +44,9 @@ _SPEAKER_NOTICES = {
 def serve(opens: bool, read_only: bool, **where: Any) -> None:
     """Serve the memory over HTTP, with a console for your browser.
 
-    Ctrl-C stops it. Without a token, it can be reached only from this machine. With a token in
-    TOOLMEM_TOKEN or auth.token_file, `http.host` may be any address. To decide on rules in the
-    console, sign in by the link that is printed in your terminal.
+    The address is http://127.0.0.1:8002 (http.host, http.port). Ctrl-C stops it. Without a token in
+    TOOLMEM_TOKEN or auth.token_file, it can be reached only from this machine. To decide on rules
+    in the console, sign in by the link that is printed in your terminal.
 
     \b
     Examples:
@@ -82,8 +82,9 @@ def serve(opens: bool, read_only: bool, **where: Any) -> None:
 def serve_mcp(workspace: str, **where: Any) -> None:
     """Serve the memory over MCP, by stdin and stdout or by HTTP.
 
-    For stdin and stdout, a host starts this command. For HTTP, set mcp.transport=streamable-http;
-    other machines can reach it only with a token in TOOLMEM_TOKEN or auth.token_file.
+    By default the agent's program starts it, and talks to it by stdin and stdout. For HTTP, set
+    mcp.transport=streamable-http; the address is http://127.0.0.1:8001/mcp (mcp.host, mcp.port).
+    Other machines can reach it only with a token in TOOLMEM_TOKEN or auth.token_file.
     """
     require_mcp()
     from toolmem.server.mcp.server import McpService

@@ -48,9 +48,9 @@ class SignInTerminal:
             self.open(self._address)
 
     def ask(self, words: str, answered: Callable[[bool], None]) -> None:
-        """Ask in a thread whether to let the browser in that shows these words.
+        """Ask whether to let in the browser that shows `words`. Returns before the answer.
 
-        `answered` is called with the answer, unless the question ends before.
+        A thread calls `answered` with the answer, unless the question ends before.
         """
         self._ended = threading.Event()
         given = (words, answered, self._ended)

@@ -33,12 +33,7 @@ def store() -> None:
 @options.with_memory(options.config, options.store, options.overrides)
 @options.as_json
 def info(memory: ToolMem, as_json: bool) -> None:
-    """Count the calls and tools in each workspace of a store.
-
-    \b
-    Example:
-      toolmem store info --store memory.db
-    """
+    """Count the kept calls and the tools in each workspace of a store."""
     opened = memory.services.store()
     found = {name: opened.records(name, guidance=False) for name in opened.workspaces()}
     rows = [(name, sum(r.kept for r in records), len(records)) for name, records in found.items()]
@@ -55,9 +50,7 @@ def info(memory: ToolMem, as_json: bool) -> None:
 def trust(store: str | None) -> None:
     """Trust the rules and guidance of a store that was made elsewhere.
 
-    \b
-    Example:
-      toolmem store trust --store memory.db
+    Until then, hooks and the proxy only ask by its rules, and use nothing else of it.
     """
     with SqliteStore(store or store_path(os.getcwd())) as opened:
         if not os.path.exists(opened.location):
@@ -68,12 +61,15 @@ def trust(store: str | None) -> None:
 
 @store.command()
 @options.memory_options
-@click.option("--drop", is_flag=True, help="Give up the lost rules instead: they no longer hold.")
+@click.option(
+    "--drop", is_flag=True, help="Give up the lost rules. This needs a terminal of yours."
+)
 def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None:
     """Restore the rules that a store lost, from their copy.
 
-    Hooks copy the rules that hold into the state folder; Elasticsearch copies them into an index of
-    their own. A newer rule in the store is kept.
+    Hooks copy the rules that hold into the state folder (~/.local/state/toolmem on Linux). A store
+    of Elasticsearch copies its own into another index. Use this command if a store was deleted,
+    damaged or put back to an older state. A newer rule in the store is kept.
 
     \b
     Examples:
@@ -82,7 +78,7 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
     """
     if any(where.values()) or "://" in (store or ""):
         with options.open_memory(store=store, workspace=workspace, **where) as memory:
-            _restore_from_store(memory, workspace, drop)
+            _restore_from_store(memory, workspace, drop, *where["overrides"])
         return
     path = SqliteStore(store or store_path(os.getcwd())).location
     copy = read_copy(path, workspace)
@@ -100,7 +96,8 @@ def restore(store: str | None, workspace: str, drop: bool, **where: Any) -> None
         opened.put(*GUARDED, {"by": "toolmem store restore"})
         drop_copy(path, workspace)  # it is of a state that the store is no longer in
         keep_copy(opened, workspace)
-    click.echo(f"{number} of {counted(len(copy.rules), 'rule')} written to {path}")
+    written = f"{number} of {counted(len(copy.rules), 'rule')} written to {path}"
+    click.echo(written if number else f"nothing was lost: {path} has every rule of its copy")
 
 
 def _require_terminal() -> None:
@@ -108,11 +105,12 @@ def _require_terminal() -> None:
         raise RequestError("only you let rules go: run this in a terminal of yours", "drop")
 
 
-def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
-    """Restore rules in a store that keeps their copies itself."""
+def _restore_from_store(memory: ToolMem, workspace: str, drop: bool, *given: str) -> None:
+    """Restore rules in a store that keeps their copies itself. `given`: the settings."""
     opened = memory.services.store()
     if not isinstance(opened, KeepsRuleCopies):
-        raise RequestError("settings: only those of an Elasticsearch store are taken", "config")
+        settings = " ".join(given) or "--config"
+        raise RequestError(f"{settings}: a store file takes no settings; leave it out", "config")
     if drop:
         _require_terminal()
     lost = opened.lost_rules(workspace)
@@ -121,10 +119,8 @@ def _restore_from_store(memory: ToolMem, workspace: str, drop: bool) -> None:
             opened.put(workspace, each.namespace, each.key, each.value)
     opened.accept_rules(workspace)
     done = "dropped" if drop else "written back"
-    click.echo(
-        f"{done}: {counted(len(lost), 'rule')} of workspace {shown_name(workspace)} in "
-        f"{opened.location}"
-    )
+    place = f"workspace {shown_name(workspace)} in {opened.location}"
+    click.echo(f"{done}: {counted(len(lost), 'rule')} of {place}")
 
 
 @store.command("copy")
@@ -139,9 +135,9 @@ def copy_store(
     """Copy the calls, guidance and rules of a store to another.
 
     A store is a file, or the URL of Elasticsearch with an index prefix as its path. What TARGET
-    already holds stays as it is, so a copy that was interrupted can be repeated. Afterwards both
-    are compared. Rules and guidance count as your own in the copy: without --trust, nothing is
-    copied from a store that is not trusted.
+    already holds stays as it is, so a copy that was interrupted can be repeated. Rules and guidance
+    count as your own in the copy: without --trust, nothing is copied from a store that is not
+    trusted. Exit code 1: something was not copied, or TARGET holds less than SOURCE.
 
     \b
     Examples:
@@ -158,6 +154,9 @@ def copy_store(
         if origin.untrusted and not trust:
             problem = "its rules and guidance would count as yours; to copy them: --trust"
             raise RequestError(f"{origin.untrusted}; {problem}", "source")
+        if os.path.realpath(origin.location) == os.path.realpath(copy.location):
+            raise RequestError("target: it is the source; name another store", "target")
+        copy.workspaces()  # raises if it cannot be reached
         copied = {}
         for name in origin.workspaces() if workspace is None else [workspace]:
             with console.progress_bar(f"copying {shown_name(name)}") as progress:
@@ -167,9 +166,8 @@ def copy_store(
     console.print_table(head, rows)
     for name, each in copied.items():
         for failure in each.failures:
-            console.print_error(
-                f"{shown_name(name)}: {shown_name(failure.tool_name)}: {failure.error}"
-            )
+            tool = shown_name(failure.tool_name)
+            console.print_error(f"{shown_name(name)}: {tool}: {failure.error}")
         for what in each.lacking:
             console.print_error(f"{shown_name(name)}: the copy holds less of {shown_name(what)}")
     if any(each.failures or each.lacking for each in copied.values()):
@@ -186,12 +184,12 @@ def copy_store(
 )
 @options.write_options
 def import_files(paths: tuple[Path, ...], workspace: str, **where: Any) -> None:
-    """Read dumps of tools and their calls, written by toolmem or ReMe, into a workspace.
+    """Read dumps of tools and their calls, from toolmem or ReMe.
 
     PATHS are files of JSON Lines, folders of them (such as a local store of ReMe), or - for
     standard input. Every file is checked before anything is changed. What the workspace holds stays
-    as it is. `toolmem import` reads calls that other programs recorded, `toolmem rules import` a
-    team's file of rules.
+    as it is. Exit code 1: a tool could not be stored. `toolmem import` reads calls that other
+    programs recorded, `toolmem rules import` a team's file of rules.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ def testing() -> None:
     default=8089,
     show_default=True,
     type=click.IntRange(0, 65_535),
-    help="Listen on this port.",
+    help="Listen on this port; 0 is any free one.",
 )
 @click.option(
     "--fault",
@@ -44,7 +44,7 @@ def serve(
 ) -> None:
     """Serve a stand-in for the models of DashScope and OpenAI.
 
-    Its replies are plausible, and the same prompt always gets the same reply. Ctrl-C stops it.
+    It prints the settings to use it. The same prompt always gets the same reply. Ctrl-C stops it.
 
     \b
     Examples:

@@ -19,7 +19,7 @@ from toolmem.text.display import plain
 
 @click.group(cls=LazyGroup, default="list")
 def tools() -> None:
-    """List the tools of a store, and show or shorten their guidance."""
+    """List the tools of a store, and show or shorten their guidance. The default is `list`."""
 
 
 @tools.command("list")
@@ -29,8 +29,8 @@ def tools() -> None:
     type=click.Choice(get_args(ToolOrder)),
     default="name",
     show_default=True,
-    help="Sort by name; by the number of lost, failed, all (calls) or new calls; by the share of "
-    "failures; by the score, lowest first; or by seconds a call (time).",
+    help="Sort by name, or put the tools first that have most lost, failed, new or all calls "
+    "(`calls`), most failures a call, the lowest score or the longest `time` a call.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tools.")
 @options.with_memory()
@@ -85,7 +85,7 @@ def show_tool(memory: ToolMem, tool: str, as_json: bool) -> None:
 @click.argument("line", metavar="N", type=click.IntRange(min=1))
 @options.with_memory()
 def forget_line(memory: ToolMem, tool: str, line: int) -> None:
-    """Remove line N, as `show` numbers it, from a tool's guidance. It is not written again.
+    """Remove line N of a tool's guidance, as `show` numbers it. Later guidance lacks it, too.
 
     \b
     Example:

@@ -83,7 +83,7 @@ def find_sessions(
 ) -> list[Session]:
     """Find the sessions of all coding agents below `home`. Symbolic links are not followed.
 
-    `known`: folders that a session may belong to that names only a digest of its folder.
+    `known`: folders to try where a session has only a digest of its folder, as of Gemini CLI.
     `unreadable` is called for each folder that cannot be read.
     """
     found: list[Session] = []
@@ -153,7 +153,7 @@ def _size(path: Path) -> int | None:
 
 
 def without_hook(title: str, project: str) -> str:
-    """Return an agent's name; "" if its hook is installed in the project or for the user."""
+    """Return the name of the agent with this title; "" if the project or the user has its hook."""
     agent = next(each for each in AGENTS.values() if each.title == title)
     projects = {each.project for each in installed() if each.agent == agent.name}
     return "" if projects & {project, ""} else agent.name
@@ -243,7 +243,7 @@ def of_project(root: str, sessions: Sequence[Session]) -> Chosen:
 
 
 def _choose_in(path: Path, chosen: Chosen, known: Sequence[str]) -> None:
-    """Choose a named session of whatever project; of a folder or database, only the project's."""
+    """Choose a path. Of a folder or database of sessions, choose only those of the project."""
     unreadable: list[str] = []  # folders
     files = find_files([path], lambda error: unreadable.append(error.filename))
     homes = _agent_homes()

@@ -114,4 +114,4 @@ def read_line(number: int, line: bytes | memoryview | msgspec.Raw) -> Line:
     except UnicodeDecodeError as error:
         return Line(number, None, f"no UTF-8 text: {error.reason} at byte {error.start}")
     except (ValueError, RecursionError) as error:
-        return Line(number, None, f"no JSON: {error}")
+        return Line(number, None, f"no JSON: {error}" if line else "the input is empty")

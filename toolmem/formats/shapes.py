@@ -165,7 +165,7 @@ def _alternatives(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def recognize(unit: Any, formats: tuple[Format, ...]) -> Format | None:
-    """Return the first of the formats with a mark that fits the unit; None if there is none."""
+    """Return the first format of which a mark fits `unit`, a part of a file (an element, a row)."""
     for each in formats:
         if any(fits(mark, unit, unit) for mark in each.marks):
             return each

@@ -60,13 +60,13 @@ _MEMBERS = (".json", ".jsonl", ".ndjson")  # of an archive
 
 def find_files(
     paths: Sequence[str | os.PathLike[str]],
-    closed: Callable[[OSError], None] | None = None,  # gets the error of an unreadable folder
+    on_unreadable: Callable[[OSError], None] | None = None,  # called for each such folder
 ) -> list[Path]:
     """List the files in `paths`; of a folder, those with SUFFIXES. Raises RequestError."""
     found = []
     for path in map(Path, paths):
         if path.is_dir():
-            folders = os.walk(path, onerror=closed)
+            folders = os.walk(path, onerror=on_unreadable)
             inside = [Path(folder, name) for folder, _, names in folders for name in names]
             fitting = (
                 each

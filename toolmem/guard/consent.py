@@ -12,13 +12,8 @@ from toolmem.guard.conversation import MAX_AGREED, Conversation
 from toolmem.guard.repeats import Failures
 from toolmem.models.decisions import Decision
 from toolmem.rules.changes import Actor
-from toolmem.rules.identity import text_key
-from toolmem.rules.replies import (
-    MIN_ID_LENGTH,
-    excerpt,
-    is_this_once,
-    remember_lifted,
-)
+from toolmem.rules.identity import MIN_ID_LENGTH, code_of, text_key
+from toolmem.rules.replies import excerpt, is_this_once, remember_lifted
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.rules.turn import Captured
 from toolmem.store.storable import micros
@@ -113,7 +108,7 @@ def follow_answer(
         if not is_meant or not (agreed or is_open):
             continue
         if question is None or not is_open or (agreed and not lifts[key]):
-            code = rule.id[:MIN_ID_LENGTH]
+            code = code_of(rule)
             captured.told.append(f"You let it through. The ban holds on. To end it: lift {code}")
             continue
         actor = Actor("user", "typed", f"{question.words} (and agreed to lift it)", conversation_id)

@@ -19,7 +19,7 @@ from toolmem.models.decisions import Action, Decision, DecisionSource
 from toolmem.models.protocols import Store
 from toolmem.models.rules import RuleChange, ToolMemoryRule
 from toolmem.models.tools import ToolSchema
-from toolmem.rules.replies import MIN_ID_LENGTH
+from toolmem.rules.identity import code_of
 from toolmem.store.storable import change_decision
 from toolmem.text.display import marked, plain, shown_name
 from toolmem.text.masking import Masker
@@ -197,7 +197,7 @@ def rule_finding(
     text = f"{doubt}{who}: {sentence}{instead}. {need}".strip()
     action: Action = "deny" if is_denied or (sure and rule.effect == "deny") else "ask"
     remedy = ASK_OR_OMIT
-    code = rule.id[:MIN_ID_LENGTH]
+    code = code_of(rule)
     once = "" if asks_user and action == "ask" else "To allow it once, type: yes, this once. "
     how = "Stopped" if action == "deny" else "Asked about"
     notice = f"{how} by {quoted(sentence)}. {once}To lift the rule: lift {code}"

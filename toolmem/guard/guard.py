@@ -351,8 +351,8 @@ class Guard:
     ) -> None:
         """Learn from the end of an allowed call. Raises StoreError.
 
-        `failed`: None if the host does not know. Rules on earlier calls then take the call for
-        failed if its output shows a failure; else they do not know whether it worked.
+        `failed`: None if the host does not know. Rules on earlier calls take a call whose output
+        shows a failure for failed, whatever the host says.
         """
         running = self._running.end(decision.id)
         if was_stopped(output):

@@ -78,7 +78,10 @@ def replay(
     rules: Iterable[Record] = (),
     progress: Callable[[int], None] = lambda done: None,
 ) -> Replay:
-    """Replay calls, oldest first. `rules`: records of rules. `progress`: gets the number done."""
+    """Find what the guard would have decided on recorded calls, by time. No tool runs.
+
+    `rules`: records of rules, as a store keeps them. `progress`: gets the number of calls done.
+    """
     done = Replay()
     clock = _Clock()
     ordered = sorted(enumerate(calls), key=lambda each: (each[1].create_time, each[0]))

@@ -1,4 +1,4 @@
-"""The guidance of a tool, made from its judged calls, and advice for a single call.
+"""The guidance of a tool, made from its judged calls if any is new; advice for a single call.
 
 `skip` decides whether guidance is written again. `card` writes it without a model: `observations`
 reads the arguments of calls; `evidence` finds out which calls worked and which repaired a failure,

@@ -303,3 +303,10 @@ def tool_memory(record: ToolRecord, calls: Sequence[ToolCallResult] = ()) -> Too
             "new_calls": calls_since_guidance(record),
         },
     )
+
+
+def main_failure(guidance: Guidance | None) -> Line | None:
+    """The guidance line of the most frequent failure; None where there is none."""
+    lines = guidance.lines if guidance else []
+    failures = [line for line in lines if line.kind in ("failure", "worthless", "silent", "model")]
+    return max(failures, key=lambda line: line.k, default=None)

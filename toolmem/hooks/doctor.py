@@ -15,12 +15,14 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from toolmem.config.sections import WORKSPACE
+from toolmem.errors import ConfigError
 from toolmem.guard.stores import open_stores
 from toolmem.hooks.agents import Agent
 from toolmem.hooks.handle import guard_is_on
 from toolmem.hooks.install_notes import Install, installed
 from toolmem.hooks.installs import files_of, is_temporary, read_text
 from toolmem.hooks.session_state import NAMESPACE, Session, SessionState
+from toolmem.memory.toolmem import ToolMem
 from toolmem.rules.identity import SESSION_PREFIX
 from toolmem.text.display import counted
 
@@ -66,9 +68,8 @@ def examine(agent: Agent, project: str) -> list[Finding]:
     found += [Finding("problem", line) for line in stores.warnings]
     sessions = stores.main.list_records(WORKSPACE, NAMESPACE, key_prefix=SESSION_PREFIX)
     calls = sum(len(record.read(Session).calls) for record in sessions)
-    text = f"{counted(len(sessions), 'session')} with {counted(calls, 'call')} noted"
-    text += f" in {stores.main.location}"
-    return [*found, Finding("note", text)]
+    noted = f"{counted(len(sessions), 'session')} with {counted(calls, 'call')} noted"
+    return [*found, Finding("note", f"{noted} in {stores.main.location}")]
 
 
 def _check_files(install: Install) -> list[Finding]:
@@ -79,6 +80,11 @@ def _check_files(install: Install) -> list[Finding]:
             found.append(Finding("problem", f"{path}: the hook is gone; install it again"))
         elif '"disableAllHooks": true' in data:
             found.append(Finding("problem", f"{path}: disableAllHooks is set"))
+    if config := install.option("--config"):
+        try:
+            ToolMem(config).close()
+        except ConfigError as error:
+            found += [Finding("problem", problem) for problem in error.problems]
     return found or [Finding("ok", f"the hook is in {', '.join(install.files)}")]
 
 
@@ -101,9 +107,7 @@ def _run(agent: Agent, install: Install) -> Finding:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("problem", f"the hook cannot be started: {error}; install it again")
     seconds = time.monotonic() - began
-    words = install.command
-    path = words[words.index("--store") + 1] if "--store" in words else ""
-    store = open_stores(folder, path).main
+    store = open_stores(folder, install.option("--store")).main
     state = SessionState(store, session)
     is_recorded = bool(state.read()[0].events)
     store.delete(WORKSPACE, NAMESPACE, state.key)

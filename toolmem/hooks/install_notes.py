@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import tzinfo
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,10 @@ class Install(Struct, frozen=True):
     project: str
     command: list[str]
     files: dict[str, FileNote] = {}
+
+    def option(self, name: str) -> str:
+        """The value of an option of the command; "" if it is not given."""
+        return dict(pairwise(self.command)).get(name, "")
 
 
 def installed() -> list[Install]:

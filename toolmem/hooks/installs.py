@@ -202,7 +202,7 @@ def apply_install(
 
 
 def apply_uninstall(agent: Agent, project: str, changes: Iterable[FileChange]) -> None:
-    """Write what was planned. Remove the note, and the install's folders if they are empty."""
+    """Write the planned changes. Remove the record of this install, and its empty folders."""
     for change in changes:
         write_change(change)
     others: list[Install] = []

@@ -135,7 +135,7 @@ def answer_note(
     word = {"kept": "kept", "request": "proposed"}.get(done.outcome, "refused")
     message = without_ways_out(done.told) if word == "kept" else ""
     texts = [message, *(f"{each.field}: {each.problem}" for each in done.problems)]
-    reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}"
+    reason = f"toolmem: {word}. {'; '.join(filter(None, texts))}".rstrip(" .") + "."
     if word != "refused":
         reason += " Nothing ran, and nothing more is to be done for it: go on with the task."
     return Answer(action="deny", reason=reason, notice=done.told)

@@ -22,9 +22,9 @@ from toolmem.hooks.session_state import Session, SessionState
 from toolmem.models.calls import SystemClock
 from toolmem.models.protocols import Store
 from toolmem.rules.capture import ToolMemoryCaptureHook, ended_since
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import Actor, request_digest, way_to_agree, what_is_asked
 from toolmem.rules.reader.pasted import is_plain, typed
-from toolmem.rules.replies import MIN_ID_LENGTH, without_ways_out
+from toolmem.rules.replies import without_ways_out
 from toolmem.rules.turn import Captured, Turn, tools_called_here
 from toolmem.store.sqlite import SqliteStore
 from toolmem.text.display import plain
@@ -125,7 +125,7 @@ def _capture(stores: Stores, turn: Turn, stopped: dict[str, list[str]]) -> list[
         with _failures_told(stores, store, captured.told):
             is_main = store is stores.main
             captured.add(capture.after_turn(turn) if is_main else capture.follow(turn))
-            captured.told += ended_since(stores.rules(store), turn.conversation_id)
+            captured.told += ended_since(stores.rules(store), turn)
     if stores.foreign is not None and captured.kept:
         line = f"That is in {stores.main.location}, as this folder's store is not trusted: it binds"
         captured.told.append(f"{line} in every project")
@@ -158,14 +158,14 @@ def _new_requests(stores: Stores, state: SessionState, session: Session) -> list
     new = [
         rule
         for rule in stores.rules().requests()
-        if not (rule.id in session.shown or rule.question_at(now) or rule.is_team)
-    ]
+        if not (request_digest(rule) in session.shown or rule.question_at(now) or rule.is_team)
+    ][:3]  # the others at the next message
     if new:
-        state.change(lambda session: session.shown.extend(rule.id for rule in new))
+        state.change(lambda session: session.shown.extend(map(request_digest, new)))
     return [
-        f"An agent asks for a change of “{plain(rule.rule, 160)}”. "
-        f"To agree: lift {rule.id[:MIN_ID_LENGTH]}"
-        for rule in new[:3]
+        f"This waits for you: {what_is_asked(rule)}: “{plain(rule.rule, 160)}”. "
+        f"To agree: {way_to_agree(rule)}"
+        for rule in new
     ]
 
 

@@ -53,7 +53,7 @@ class Session(Struct, omit_defaults=True):
     turn: int = 0
     events: list[str] = []  # ids of prompts that were acted on
     calls: list[SessionCall] = []
-    shown: list[str] = []  # ids of rules whose request the user has seen
+    shown: list[str] = []  # digests of the requests that the user has seen
     notices: list[str] = []  # for the user, at the next prompt
     told: list[str] = []  # `Stores.warnings` that the user has been told
 
@@ -101,11 +101,7 @@ class SessionState:
 
     def set_told(self, warnings: list[str]) -> None:
         """Store the warnings of which the user has been told already."""
-
-        def change(session: Session) -> None:
-            session.told = warnings
-
-        self.change(change)
+        self.change(lambda session: setattr(session, "told", warnings))
 
 
 def forget_old_sessions(store: Store, now: datetime) -> None:

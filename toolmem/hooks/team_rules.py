@@ -20,9 +20,9 @@ from toolmem.errors import RequestError, ToolMemError
 from toolmem.guard.stores import Stores, store_path
 from toolmem.hooks.protocol import Answer, Event, notice_of
 from toolmem.models.rules import TEAM_FILE, ToolMemoryRule
-from toolmem.rules.changes import Actor
+from toolmem.rules.changes import Actor, way_to_agree
+from toolmem.rules.identity import code_of
 from toolmem.rules.prompt import render_rules
-from toolmem.rules.replies import MIN_ID_LENGTH
 from toolmem.rules.store import ToolMemoryStore
 from toolmem.store.storable import read_or_new, swap
 from toolmem.text.display import counted
@@ -120,9 +120,10 @@ class _ChangedFile(Struct):
             after = each.apply(self.rules, user)
             if each.kind == "same":
                 continue
-            how = "The old binds until you type" if after.request else "It binds; to end it"
-            lines.append(f"{each}. {how}: lift {after.id[:MIN_ID_LENGTH]}")
-            if not after.request:
+            if after.request:
+                lines.append(f"{each}. The old binds until you type: {way_to_agree(after)}")
+            else:
+                lines.append(f"{each}. It binds; to end it: lift {code_of(after)}")
                 self.bound.append(after)
         return lines
 

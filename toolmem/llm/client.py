@@ -76,7 +76,7 @@ class Client:
     """Sends requests to one model, from all threads and ops.
 
     The first request is sent alone and the others wait for its answer, so that a wrong key costs
-    one request. After a denial, the requests left in the same batch fail without being sent.
+    one request. After an answer that any request would get, the rest of its batch is not sent.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ def lift_demand(
 ) -> NoteResult:
     """Lift a demand if the user's words clearly take it back. If not, the user is asked.
 
-    `outcome` is kept (the demand is lifted), request or refused.
+    `outcome`: kept (the demand is lifted), request (it waits for the user) or refused.
     """
     context = _context(memory, user_message, said_at, conversation_id, noted_by, speaker)
     if context.session:

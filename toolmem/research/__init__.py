@@ -1,4 +1,4 @@
-"""From a recording to a report: evaluation, tables, charts.
+"""From a recording to a report: evaluation, success rates, tables, charts.
 
 `evaluation` judges a recording and summarizes its tools, `tables` makes rows of the result.
 `report` writes them to files; `frames` and `charts` show them in notebooks. `rates` has the share

@@ -24,7 +24,7 @@ from toolmem.guidance.shown import BULLET, fit
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.guidance import Guidance, Repair
 from toolmem.models.protocols import GuidanceWriter
-from toolmem.pages.figures import wilson_interval
+from toolmem.pages.intervals import wilson_interval
 from toolmem.text.error_lines import error_class_of, error_line, generalize
 
 WINDOW = 30  # newest calls that a card is written from

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolmem.pages.figures import Interval, Z, wilson_interval
+from toolmem.pages.intervals import Interval, Z, wilson_interval
 from toolmem.text.display import counted
 
 MIN_LABELS = 20  # fewer say nothing of the judge's errors

@@ -23,9 +23,8 @@ from msgspec.structs import asdict
 import toolmem
 from toolmem.files import replace_file
 from toolmem.formats.csv_text import csv_text
-from toolmem.guidance.shown import BULLET
+from toolmem.guidance.shown import BULLET, main_failure
 from toolmem.operations.results import Summarized
-from toolmem.pages.figures import main_failure
 from toolmem.pages.html import environment
 from toolmem.research import tables
 from toolmem.research.evaluation import Evaluation

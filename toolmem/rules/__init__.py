@@ -1,4 +1,4 @@
-"""What the user demands of an agent, kept as rules on its tools.
+"""What the user demands of an agent, kept as rules on its tools and told in its prompt.
 
 `capture` reads the user's messages: `reader/` finds plain sentences that demand something without a
 model, `notes/` verifies what a model wrote down. `store` keeps rules. `identity` says which rules

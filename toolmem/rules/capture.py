@@ -213,8 +213,14 @@ class ToolMemoryCaptureHook:
         return Captured([self.rules.put_rule(each) for each in found])
 
 
-def ended_since(rules: ToolMemoryStore, session: str = "") -> list[str]:
-    """Return one message, once, for each rule of the user that ended. Raises StoreError."""
+def ended_since(rules: ToolMemoryStore, turn: Turn) -> list[str]:
+    """Return one message, once, for each rule of the user that ended. Raises StoreError.
+
+    A guest is told nothing, so that the user still is.
+    """
+    if turn.is_guests:
+        return []
+    session = turn.conversation_id
     now = rules.clock.now()
     ended: dict[str, list[tuple[datetime, ToolMemoryRule]]] = {}  # by the session of the rule
     for rule in rules.every_rule():

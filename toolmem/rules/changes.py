@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from toolmem.errors import Conflict
 from toolmem.models.rules import RANK, Evidence, RuleChange, Said, Speaker, ToolMemoryRule
-from toolmem.rules.identity import text_key
+from toolmem.rules.identity import MIN_ID_LENGTH, code_of, text_key
 
 MAX_CHANGES = 20
 ACCEPTED = "accepted"  # the name of the change by which a request is accepted
@@ -61,6 +61,35 @@ def loosens(before: ToolMemoryRule, after: ToolMemoryRule, now: datetime) -> boo
         or (ONLY_ASKS in after.tags and ONLY_ASKS not in before.tags)
         or (ends is not None and (before.expires_at is None or ends < before.expires_at))
     )
+
+
+def only_loosens(rule: ToolMemoryRule) -> bool:
+    """Whether the request on a rule deletes it, or loosens it and restricts nothing."""
+    asked = rule.as_asked
+    return loosens(rule, asked, rule.updated_at) and not loosens(asked, rule, rule.updated_at)
+
+
+def what_is_asked(rule: ToolMemoryRule) -> str:
+    """Name a request and its source, such as "a new rule, by agent"."""
+    what, by = ("a change", rule.request.by) if rule.request else ("a new rule", rule.said.by)
+    return f"{what}, by {by}" + (" (nobody saw them type it)" if by == "user" else "")
+
+
+def request_digest(rule: ToolMemoryRule) -> str:
+    """Return 32 hex digits that identify what a request asks for: another request has others."""
+    asked = rule.as_asked
+    fields = [rule.id, *(getattr(asked, name) for name in _COMPARED)]
+    return hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:32]
+
+
+def way_to_agree(rule: ToolMemoryRule) -> str:
+    """Return what the user types to agree to a request: `lift CODE` if it only loosens the rule.
+
+    The code of `agree` is of what they were shown, so that it agrees to nothing else.
+    """
+    if only_loosens(rule):
+        return f"lift {code_of(rule)}"
+    return f"agree {request_digest(rule)[:MIN_ID_LENGTH]}"
 
 
 def is_allowed(

@@ -23,6 +23,7 @@ SESSION_PREFIX = "session/"  # of the keys of records on one session
 MAX_RULE = 2_000  # characters
 MAX_TOOL_NAME = 256
 MAX_ID = 128
+MIN_ID_LENGTH = 6  # characters by which replies name a rule; shorter ids are typed whole
 MAX_TAGS = 32
 MAX_TAG = 100
 
@@ -42,6 +43,11 @@ def folded_name(tool_name: str) -> str:
 
 def namespace_of(tool_name: str) -> str:
     return TOOL_PREFIX + folded_name(tool_name)
+
+
+def code_of(rule: ToolMemoryRule) -> str:
+    """Return the code of a rule, as in `lift CODE`."""
+    return rule.id[:MIN_ID_LENGTH]
 
 
 def rule_key(rule_id: str) -> str:

@@ -1,7 +1,7 @@
 """Follow short replies that act on rules, and sentences that take a rule back.
 
 `undo`, `just this time`, `yes, always stop it` and `keep them` are whole messages, and act on what
-the message before did. `lift CODE` and `yes, this once` may also be a sentence of a longer message.
+the message before did. `lift CODE`, `agree CODE` and `yes, this once` may be one sentence of many.
 
 If a sentence might take a rule back, the next call that the rule stops asks the user.
 """
@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolmem.models.rules import ToolMemoryRule
-from toolmem.rules.changes import ONLY_ASKS, Actor
-from toolmem.rules.identity import session_key, text_key
+from toolmem.rules.changes import ONLY_ASKS, Actor, only_loosens, request_digest, way_to_agree
+from toolmem.rules.identity import MIN_ID_LENGTH, code_of, session_key, text_key
 from toolmem.rules.store import RuleInput, ToolMemoryStore
 from toolmem.rules.turn import Captured, Turn
 from toolmem.store.storable import read_or_new, swap
@@ -26,7 +26,6 @@ from toolmem.text.forms import word_set
 from toolmem.text.masking import Masker
 from toolmem.text.patterns import late_pattern
 
-MIN_ID_LENGTH = 6  # characters with which `lift` names a rule; shorter ids are typed whole
 MAX_QUESTIONS = 3  # in a session, whether to lift a rule; a message leads to one
 _RECENT = ".replies"
 _BACK = ". undo brings it back"
@@ -39,26 +38,28 @@ _FORMS = {
     "undo": r"undo(?: that| it)?|撤销|取消",
     "undo_rule": r"undo (?:that|the) rule|撤销(?:那条|这条)?规则",
     "lift": r"(?:lift|解除) (?P<id>[\w-]{1,36})",
+    "agree": r"(?:agree|同意) (?P<request>[\w-]{1,36})",
     "once": rf"{_AGREED}?[ ,，]{{0,3}}(?:(?:do it|just|only) )?this once(?:, {_AGREED})?"
     rf"|{_AGREED}?[ ,，]{{0,3}}就这一?次",
     "always": r"(?:yes,? )?always stop (?:it|them|that)|(?:是的?[,，]?)?总是拦(?:住|下)?",
     "keep": r"keep them(?: all)?|(?:都|全部)?(?:保留|记住)(?:它们)?",
 }
-_IN_SENTENCES = ("lift", "once")  # other kinds are whole messages
+_IN_SENTENCES = ("lift", "agree", "once")  # other kinds are whole messages
 _ANY_FORM = "|".join(f"(?P<{name}>{form})" for name, form in _FORMS.items())
 _REPLY = late_pattern(
     rf"(?:{_POLITE}){{0,2}}(?:{_ANY_FORM})(?:[ ,，]{{0,3}}(?:please|pls|thanks|吧|谢谢))?", re.I
 )
 _MADE_ID = late_pattern(rf"[0-9a-f-]{{{MIN_ID_LENGTH},36}}")  # the form of ids that toolmem makes
-_MAY_REPLY = late_pattern(r"\b(?:undo|lift|this\s+once)\b|撤销|解除|就这", re.I)
+_MAY_REPLY = late_pattern(r"\b(?:undo|lift|agree|this\s+once)\b|撤销|解除|同意|就这", re.I)
 _UNDO_IN = late_pattern(r"\bundo\b|撤销", re.I)
-_LIFT_IN = late_pattern(r"(?:\blift|解除) (?P<id>[\w-]{6,36})(?![\w-])", re.I)
+_CODE_IN = late_pattern(r"(?:\b(?:lift|agree)|解除|同意) (?P<id>[\w-]{6,36})(?![\w-])", re.I)
+_WAY_OUT = r"\b(lift|agree) (?!(?:it|the|one|if|to|on|with|that)\b)[\w-]{1,36}"
 _WAYS_OUT = late_pattern(
     r"\. undo(?: that rule)?, or just this time|\. undo brings it back| \([0-9a-f]{6}\)"
     r"|; to have them stopped, say: yes, always stop it"
-    r"|(?:[.:] To (?:lift|end|agree)\b[^.“]{0,60}|: )\blift [\w-]{1,36}(?:, or agree[^.\n]*)?"
+    rf"|(?:[.:] To (?:lift|end|agree)\b[^.“]{{0,60}}|: ){_WAY_OUT}(?:, or agree[^.\n]*)?"
 )
-_LIFT_CODE = late_pattern(r"\blift (?!it\b|the\b|one\b)[\w-]{1,36}")
+_ANY_WAY_OUT = late_pattern(_WAY_OUT)
 _YES_IN = late_pattern(_AGREED, re.I)
 _NO_IN = late_pattern(r"\bno\b", re.I)
 _MAX_REPLY = 60  # characters
@@ -77,7 +78,7 @@ class Reply(NamedTuple):
     """A short reply of the user that acts on rules, such as `undo` or `lift 3f09a2`."""
 
     kind: str  # a key of _FORMS
-    rule_id: str = ""  # the start of the id, for `lift`
+    rule_id: str = ""  # the start of the id, for `lift` and `agree`
 
 
 class Recent(Struct, kw_only=True, omit_defaults=True):
@@ -119,7 +120,7 @@ def _reply(text: str, *, is_part: bool = False) -> Reply | None:
     has_yes = not is_part or _YES_IN.search(text)
     if kind == "once" and (_NO_IN.search(text) or not has_yes):
         return None
-    return Reply(kind, (found["id"] or "").casefold())
+    return Reply(kind, (found["id"] or found["request"] or "").casefold())
 
 
 def is_this_once(message: str) -> bool:
@@ -193,11 +194,11 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     replies = replies_in(turn.user_message)
     for reply in replies:
         if reply.kind in ("undo", "undo_rule"):
-            _undo(rules, recent, reply, turn, actor, captured)
-        elif reply.kind == "lift" and _names_rule(rules, reply, actor):
-            _lift(rules, reply.rule_id, actor, captured)
+            _undo(rules, recent, reply, actor, captured)
+        elif reply.kind in ("lift", "agree"):
+            _follow_code(rules, reply, actor, captured)
         elif reply.kind == "always":
-            _stop_always(rules, recent, turn, actor, captured)
+            _stop_always(rules, recent, actor, captured)
         elif reply.kind == "keep":
             turn.held = recent.held
     if turn.user_message.strip(_OUTER).casefold() in _THIS_SESSION:
@@ -221,76 +222,63 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
 
 
 def _undo(
-    rules: ToolMemoryStore,
-    recent: Recent,
-    reply: Reply,
-    turn: Turn,
-    actor: Actor,
-    captured: Captured,
+    rules: ToolMemoryStore, recent: Recent, reply: Reply, actor: Actor, captured: Captured
 ) -> None:
     """Delete the rules that the last message made, and bring back those that it lifted."""
-    made = [r for r in _every_rule_of(rules, turn) if r.id in recent.made]
+    made = [rule for rule in _every_rule_of(rules, actor.session) if rule.id in recent.made]
     if made and recent.asks_more and reply.kind == "undo":
-        captured.told.append(_not_undone(turn.user_message, made[0]))
+        captured.told.append(_not_undone(actor.words, made[0]))
         return
     for rule in made:
         _tell(captured, rule, rules.delete(rule, actor), "undone")
     for rule in recent.lifted:
-        after = rules.restore(rule, actor)
-        captured.told.append(f"Restored, it holds again: “{excerpt(after.rule)}” ({_code(after)})")
+        now = rules.restore(rule, actor)
+        captured.told.append(f"Restored, it holds again: “{excerpt(now.rule)}” ({code_of(now)})")
 
 
-def _every_rule_of(rules: ToolMemoryStore, turn: Turn) -> list[ToolMemoryRule]:
+def _every_rule_of(rules: ToolMemoryStore, session: str) -> list[ToolMemoryRule]:
     """Return all rules that are not deleted, except those of other sessions."""
-    return [rule for rule in rules.every_rule() if rule.session in ("", turn.conversation_id)]
+    return [rule for rule in rules.every_rule() if rule.session in ("", session)]
 
 
 def _explain_unfollowed(
     rules: ToolMemoryStore, recent: Recent, turn: Turn, captured: Captured
 ) -> None:
-    """Tell the user that `undo` or `lift` among other words was not followed."""
+    """Tell the user that `undo`, `lift` or `agree` among other words was not followed."""
     message = turn.user_message
     if recent.made and _UNDO_IN.search(message):
-        for rule in _every_rule_of(rules, turn):
+        for rule in _every_rule_of(rules, turn.conversation_id):
             if rule.id in recent.made:
                 said = next(filter(_UNDO_IN.search, _own_texts(message)), "")
                 captured.told += [_not_undone(said, rule)] if said else []
                 return
-    elif _LIFT_IN.search(message):
+    elif _CODE_IN.search(message):
         for said in _own_texts(message):
-            found = _LIFT_IN.search(said)
-            named = [r for r in _every_rule_of(rules, turn) if found and _has_id(r, found["id"])]
-            if found and named:
-                problem = f"To lift “{excerpt(named[0].rule)}”, type as a sentence of its own"
-                line = f"Not lifted: “{excerpt(said)}”. {problem}: lift {found['id']}"
-                captured.told.append(line)
+            found = _CODE_IN.search(said)
+            if found is None:
+                continue
+            code = found["id"]
+            every = _every_rule_of(rules, turn.conversation_id)
+            if named := [r for r in every if _names(code, r) or _names(code, r, request=True)]:
+                how = f"For “{excerpt(named[0].rule)}”, type as a sentence of its own: {found[0]}"
+                captured.told.append(f"Not followed: “{excerpt(said)}”. {how}")
 
 
 def _not_undone(said: str, rule: ToolMemoryRule) -> str:
-    meant = f"If you meant the rule “{excerpt(rule.rule)}”: lift {_code(rule)}"
+    meant = f"If you meant the rule “{excerpt(rule.rule)}”: lift {code_of(rule)}"
     return f"Not undone: “{excerpt(said)}”. {meant}"
 
 
-def _names_rule(rules: ToolMemoryStore, reply: Reply, actor: Actor) -> bool:
-    """Whether `lift` names a rule: by an id of the made form, or by the id of a known rule."""
-    if _MADE_ID.fullmatch(reply.rule_id):
-        return True
-    known = (*rules.requests(), *rules.all_rules(actor.session).rules)
-    return any(_has_id(rule, reply.rule_id) for rule in known)
-
-
-def _has_id(rule: ToolMemoryRule, typed: str) -> bool:
-    """Whether the user typed the id of a rule, or enough of its start."""
-    rule_id = rule.id.casefold()
+def _names(typed: str, rule: ToolMemoryRule, *, request: bool = False) -> bool:
+    """Whether the user typed the id of a rule, or the digest of its request; its start is enough"""
+    name = request_digest(rule) if request else rule.id.casefold()
     given = typed.casefold()
-    return rule_id == given or (len(given) >= MIN_ID_LENGTH and rule_id.startswith(given))
+    return name == given or (len(given) >= MIN_ID_LENGTH and name.startswith(given))
 
 
-def _stop_always(
-    rules: ToolMemoryStore, recent: Recent, turn: Turn, actor: Actor, captured: Captured
-) -> None:
+def _stop_always(rules: ToolMemoryStore, recent: Recent, actor: Actor, captured: Captured) -> None:
     """Make the last message's bans stop calls, if they only ask now."""
-    for rule in rules.all_rules(turn.conversation_id).rules:
+    for rule in rules.all_rules(actor.session).rules:
         if rule.id in recent.made and ONLY_ASKS in rule.tags:
             tags = [tag for tag in rule.tags if tag != ONLY_ASKS]
             _tell(captured, rule, rules.change(rule, actor, effect="deny", tags=tags), "stops")
@@ -307,16 +295,29 @@ def _keep_for_session(
             _tell(captured, rule, rules.delete(rule, actor), "holds in this session")
 
 
-def _lift(rules: ToolMemoryStore, start: str, actor: Actor, captured: Captured) -> None:
-    requests = [r for r in rules.requests() if _has_id(r, start) and not _question_on(rules, r)]
-    meant = [rule for rule in rules.all_rules(actor.session).rules if _has_id(rule, start)]
-    for rule in requests:
-        _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
-    if not requests and len(meant) == 1:
-        for rule in _of_one_sentence(meant[0], rules.all_rules(actor.session).rules):
+def _follow_code(rules: ToolMemoryStore, reply: Reply, actor: Actor, captured: Captured) -> None:
+    """Carry out requests that the user agrees to, or that only loosen a rule; else lift a rule."""
+    start = reply.rule_id
+    every = rules.all_rules(actor.session).rules
+    agrees = reply.kind == "agree"
+    meant = [] if agrees else [rule for rule in every if _names(start, rule)]
+    open_requests = [rule for rule in rules.requests() if not _question_on(rules, rule)]
+    asked = [rule for rule in open_requests if _names(start, rule, request=agrees)]
+    if wanted := [rule for rule in asked if agrees or only_loosens(rule)]:
+        for rule in wanted:
+            _tell(captured, rule, rules.accept(rule, actor), "done, as was asked")
+    elif len(meant) == 1:
+        for rule in _of_one_sentence(meant[0], every):
             _tell(captured, rule, rules.delete(rule, actor), "lifted")
-    elif not requests:
-        captured.told.append(f"no single rule's id begins with {start!r}: `toolmem rules list`")
+    elif asked and not meant:  # none of them holds: there is nothing to lift
+        for rule in asked:
+            _tell(captured, rule, rules.reject(rule, actor), "dropped")
+    elif meant or _MADE_ID.fullmatch(start):
+        if agrees:
+            problem = f"no request that waits has the code {start!r}: `toolmem rules review`"
+        else:
+            problem = f"no single rule's id begins with {start!r}: `toolmem rules list`"
+        captured.told.append(problem)
 
 
 def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
@@ -346,7 +347,11 @@ def _take_back(rules: ToolMemoryStore, turn: Turn, actor: Actor, captured: Captu
     ):
         candidates, sentence = found
         if len(candidates) > 1:
-            captured.told.append(_several_meant_message(candidates))
+            named = ", ".join(f"“{excerpt(r.rule)}” (lift {code_of(r)})" for r in candidates[:5])
+            captured.told.append(
+                f"This may mean several rules, so all of them hold: {named}. "
+                "To lift one, type the words in its brackets"
+            )
             return
         asking = replace(actor, words=sentence, session=turn.conversation_id)
         asked = [r for r in known if r.rule == candidates[0].rule and r.is_checked]
@@ -382,50 +387,38 @@ def open_question(
     return True
 
 
-def _several_meant_message(rules: Sequence[ToolMemoryRule]) -> str:
-    """Tell the user that their words may mean several rules, and that nothing changed."""
-    named = ", ".join(f"“{excerpt(rule.rule)}” (lift {_code(rule)})" for rule in rules[:5])
-    how = "To lift one, type the words in its brackets"
-    return f"This may mean several rules, so all of them hold: {named}. {how}"
-
-
 def still_holds_message(rule: ToolMemoryRule, why: str = "", *, is_open: bool = False) -> str:
     """Tell the user how to lift a rule that still holds. `is_open`: its next stop will ask."""
     because = f" ({why})" if why else ""
-    asks = ", or agree if a call that it stops asks you" if is_open else ""
-    return (
-        f"“{excerpt(rule.rule)}” still holds{because}. To lift it, type: lift {_code(rule)}{asks}"
-    )
+    how = f"To lift it, type: lift {code_of(rule)}"
+    how += ", or agree if a call that it stops asks you" if is_open else ""
+    return f"“{excerpt(rule.rule)}” still holds{because}. {how}"
 
 
 def without_ways_out(text: str) -> str:
     """Leave out of a message what the user can type to lift a rule: a model reads it, too."""
-    return _LIFT_CODE.sub("lift …", _WAYS_OUT.sub("", text))
+    return _ANY_WAY_OUT.sub(r"\1 …", _WAYS_OUT.sub("", text))
 
 
 def lifted_message(rule: ToolMemoryRule) -> str:
     """Tell the user that a rule was lifted, and how to restore it."""
-    return f"Lifted: “{excerpt(rule.rule)}” ({_code(rule)}){_BACK}"
+    return f"Lifted: “{excerpt(rule.rule)}” ({code_of(rule)}){_BACK}"
 
 
 def waiting_message(rule: ToolMemoryRule, why: str) -> str:
     """Tell the user that a rule binds only once they agree, and how to agree."""
-    return f"Heard, and waits for you: “{excerpt(rule.rule)}” ({why}): lift {_code(rule)}"
-
-
-def _code(rule: ToolMemoryRule) -> str:
-    return rule.id[:MIN_ID_LENGTH]
+    return f"Heard, and waits for you: “{excerpt(rule.rule)}” ({why}): {way_to_agree(rule)}"
 
 
 def _tell(captured: Captured, rule: ToolMemoryRule, after: ToolMemoryRule, what: str) -> None:
     """Tell the user what became of a rule. `after`: the rule after the change `what`."""
     back = ""
-    if after.status == "deleted":
+    if after.status == "deleted" and rule.status == "active":
         captured.lifted.append(rule)
-        back = _BACK if rule.status == "active" and "session" not in what else ""
+        back = _BACK if "session" not in what else ""
     elif after.request is not None:
         what = "not changed, it waits for the user"
-    code = "" if "session" in what else f" ({_code(rule)})"
+    code = "" if "session" in what else f" ({code_of(rule)})"
     captured.told.append(f"{what.capitalize()}: “{excerpt(rule.rule)}”{code}{back}")
 
 

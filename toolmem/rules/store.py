@@ -79,7 +79,7 @@ class RuleInput(Struct, kw_only=True):
         if self.when is not UNSET and self.when:
             read_conditions(self.when, None if self.unless is UNSET else self.unless)
         elif self.effect is not UNSET and self.effect != "remind" and not self.id:
-            raise RequestError(f"when: needed where the effect is {self.effect}", "when")
+            raise RequestError(f"when: needed with effect {self.effect}; or leave both out", "when")
         return replace(
             self,
             tool_name=read_tool_name(self.tool_name),
@@ -237,6 +237,8 @@ class ToolMemoryStore:
             return before
         if before is None or before.status != "active":
             return self._write(slot, self._new(slot, given, actor, is_vouched))
+        if actor.kind == "agent" and given.said is not UNSET:  # a note: the rule is who said it
+            given = replace(given, tags=before.tags)
         if not is_vouched:
             given.said = UNSET
         after = _merged(before, given, now)

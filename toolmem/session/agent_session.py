@@ -214,7 +214,7 @@ class AgentSession:
         def capture() -> Captured:
             told = self._guard.user_spoke(self.conversation_id, message, is_guests=turn.is_guests)
             turn.stopped_by = self._guard.stopped_before(self.conversation_id)
-            captured = Captured(told=[told, *ended_since(self.rules, self.conversation_id)])
+            captured = Captured(told=[told, *ended_since(self.rules, turn)])
             captured.add(self._hook.hear(turn))
             return captured
 

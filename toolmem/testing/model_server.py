@@ -1,4 +1,4 @@
-"""A local model server with DashScope's and OpenAI's protocols, chat and embeddings.
+"""A stand-in for a paid model: a local server with DashScope's and OpenAI's protocols.
 
     with ModelServer([Fault("cut", every=5)]) as server:
         ...  # llm.default.params.base_url=server.openai_url

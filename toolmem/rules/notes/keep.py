@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from toolmem.models.rules import UNSCOPED, Evidence, Said, Speaker, ToolMemoryRule
 from toolmem.rules.capture import USER_EDICT
 from toolmem.rules.changes import NOTED, ONLY_ASKS, Actor
-from toolmem.rules.identity import folded_name, text_key
+from toolmem.rules.identity import MIN_ID_LENGTH, folded_name, text_key
 from toolmem.rules.notes.note import NoteProblem, NoteRefused, read_note
 from toolmem.rules.notes.numbers import TIME, TODAY, mentions, read_numbers
 from toolmem.rules.notes.quotes import newest_message_with
 from toolmem.rules.notes.verify import NoteContext, Verified, check_quote, shown_call, verify
 from toolmem.rules.notes.width import content_words
 from toolmem.rules.replies import (
-    MIN_ID_LENGTH,
     excerpt,
     kept_message,
     lifted_message,
@@ -84,6 +83,9 @@ def note_demand(rules: ToolMemoryStore, given: Any, context: NoteContext) -> Not
     if any(rule.status != "active" or rule.request is not None for rule in made):
         why = pending or "only the user may loosen a rule here"
         return NoteResult(outcome="request", rules=made, told=waiting_message(made[0], why))
+    if pending:  # by an agent: where nothing is asked, nothing is new
+        told = f"“{excerpt(note.quote)}” is kept already"
+        return NoteResult(outcome="kept", rules=made, told=told)
     message = _message_of(note.quote, context)
     messages = context.user_messages or ()
     is_newest = newest_message_with(note.quote, messages) == len(messages) - 1

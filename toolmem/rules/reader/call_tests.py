@@ -51,7 +51,7 @@ def tests_of(
 ) -> list[Test] | None:
     """Make tests that find the terms in calls of a tool; return None if a term has no test.
 
-    The demand means the calls for which one test holds. `verb`: what it forbids. `text`: the whole
+    A call is meant if any of the tests holds. `verb`: what the demand forbids. `text`: the whole
     sentence in lower case. `action`: for a tool of many actions, the one that is forbidden.
     """
     tests: list[Test] = []

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from toolmem.guidance.shown import main_failure
 from toolmem.memory.toolmem import Workspace
 from toolmem.models.calls import OUTCOMES, CallFigures, ToolCallResult
 from toolmem.models.decisions import Decision
@@ -19,7 +20,7 @@ from toolmem.models.protocols import KeepsRuleCopies
 from toolmem.models.rules import ToolMemoryRule
 from toolmem.operations.guidance import records_shown
 from toolmem.operations.results import ToolOverview
-from toolmem.pages.figures import main_failure, wilson_interval
+from toolmem.pages.intervals import wilson_interval
 from toolmem.server.access import Refused
 from toolmem.server.console.call_views import find_calls
 from toolmem.server.console.paging import Query, cut

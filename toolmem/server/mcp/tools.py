@@ -41,7 +41,7 @@ class Offer(Struct):
 
 
 class McpTools:
-    """Offers and runs tools. Raises ConfigError if `mcp.tools` names an unknown flow."""
+    """Offers operations and flows as MCP tools. Raises ConfigError for an unknown `mcp.tools`."""
 
     def __init__(self, memory: ToolMem, workspace: str) -> None:
         self.memory = memory

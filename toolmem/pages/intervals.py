@@ -1,11 +1,9 @@
-"""Figures that pages show: the interval of a share, and the most frequent failure of a tool."""
+"""The 95 % interval of a share."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
-
-from toolmem.models.guidance import Guidance, Line
 
 Z = 1.959963984540054  # the normal quantile of a two-sided 95 % interval
 
@@ -31,10 +29,3 @@ def wilson_interval(k: float, n: float) -> Interval:
     half = Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n)) / scale
     low = 0.0 if k == 0 else max(0.0, centre - half)
     return Interval(low, 1.0 if k == n else min(1.0, centre + half))
-
-
-def main_failure(guidance: Guidance | None) -> Line | None:
-    """The guidance line of the most frequent failure; None where there is none."""
-    lines = guidance.lines if guidance else []
-    failures = [line for line in lines if line.kind in ("failure", "worthless", "silent", "model")]
-    return max(failures, key=lambda line: line.k, default=None)
