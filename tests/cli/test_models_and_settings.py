@@ -44,7 +44,7 @@ def test_a_flow_is_run_with_its_request_from_stdin_and_its_response_alone_on_std
         (["rejudge"], [1], "expected a JSON object, got list"),
         (["rejudge"], {"workspace_id": "w", "tool_name": "x"}, "did you mean 'tool_names'"),
         (["rejudge", "--config", "no.yaml"], {}, "no.yaml"),
-        (["rejudge", "op.rejudge_op.params.forse=1"], {"workspace_id": "w"}, "mean 'force'"),
+        (["rejudge", "op.rejudge_op.params.forse=1"], {"workspace_id": "w"}, "params.force'?"),
     ],
 )
 def test_what_is_refused_does_nothing_and_has_exit_code_2(tmp_path, arguments, request_, told):

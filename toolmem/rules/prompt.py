@@ -18,7 +18,6 @@ from msgspec import Struct
 from toolmem.config.sections import RulesSection
 from toolmem.errors import StoreError, StoreUnavailable
 from toolmem.models.rules import RANK, UNSCOPED, ToolMemoryRule
-from toolmem.rules.capture import ended_since as ended_since  # AgentSession imports it here
 from toolmem.rules.identity import folded_name
 from toolmem.rules.store import RuleListing, ToolMemoryStore
 from toolmem.text.display import plain, shown, shown_name

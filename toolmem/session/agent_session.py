@@ -21,15 +21,15 @@ from toolmem.guard.pending_demands import capture_or_hold
 from toolmem.guard.shown_guidance import permitted_records
 from toolmem.guidance.shown import guidance_section, require_trusted
 from toolmem.llm.tokens import estimated_tokens
-from toolmem.memory.toolmem import Workspace
+from toolmem.memory.toolmem import Workspace, require
 from toolmem.models.calls import ToolCallResult
 from toolmem.models.decisions import Decision
 from toolmem.operations import OPERATIONS
 from toolmem.ops.parse_tool_call_result import DEFAULT_WINDOW
-from toolmem.rules.capture import ToolMemoryCaptureHook
+from toolmem.rules.capture import ToolMemoryCaptureHook, ended_since
 from toolmem.rules.changes import Actor
 from toolmem.rules.identity import folded_name
-from toolmem.rules.prompt import changed_since, ended_since, prefetch_tool_memory_rules_blocking
+from toolmem.rules.prompt import changed_since, prefetch_tool_memory_rules_blocking
 from toolmem.rules.replies import forget_session, without_ways_out
 from toolmem.rules.store import RuleListing
 from toolmem.rules.turn import Captured, ToolUse, Turn, is_guest
@@ -136,6 +136,7 @@ class AgentSession:
         Raises StoreError if the store gives no rules within `timeout` seconds, as a session without
         its critical rules is unsafe. With `on_error="empty"` the session starts without them.
         """
+        require(Workspace, "memory", "a ToolMem or one of its workspaces", memory)
         own = Workspace(memory.engine, workspace or memory.workspace_name)
         rules = Workspace(memory.engine, rules_workspace or own.workspace_name)
         require_trusted(rules.rules.store)
@@ -186,9 +187,7 @@ class AgentSession:
         if user_message is not None:
             self._add_user_message(user_message)
             self._open_message = user_message
-        found: list[Message] = []
-        if self.system_prompt:
-            found.append({"role": "system", "content": self.system_prompt})
+        found = [{"role": "system", "content": self.system_prompt}] if self.system_prompt else []
         found += [without_host_keys(message) for message in self.buffer]
         if self._open_message is not None:
             found.append({"role": "user", "content": self._open_message})
