@@ -87,10 +87,9 @@ def commands() -> str:
         also = [code(name) for name, record in options.items() if record in shared]
         shown = copy(command)
         shown.params = [each for each in command.params if options.get(each.opts[0]) not in shared]
-        if isinstance(shown, click.Group):  # its commands have sections of their own
-            shown.list_commands = lambda context: []  # type: ignore[method-assign]
         context = click.Context(shown, info_name=path, max_content_width=90, help_option_names=[])
-        parts.append(f"## {path}\n\n```text\n{shown.get_help(context)}\n```\n")
+        text = shown.get_help(context).partition("\n\nCommands:\n")[0]  # they have own sections
+        parts.append(f"## {path}\n\n```text\n{text}\n```\n")
         parts += [f"Also {', '.join(also)}.\n"] if also else []
     return "\n".join(parts)
 

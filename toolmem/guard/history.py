@@ -176,6 +176,7 @@ def record_call(
     failed: bool | None,
 ) -> None:
     """Record which tests a call met, and its writes of files. `asked`: all tests, by key."""
+    is_read = False
     for unit in view.units:
         command = unit.command
         met = [key for key, test in asked.items() if test.meets(view, unit, False)]
@@ -189,8 +190,11 @@ def record_call(
         if writes:
             calls.wrote = calls.at
             calls.at += 1
-        if met and not failed and shows_failure(effects.tool, effects.arguments, output):
-            failed = True  # even if the host says that it worked: perhaps a function only returned
+        if met and not is_read:  # once, however many commands the call has
+            is_read = True
+            # Even if the host says that it worked: perhaps a function only returned.
+            if shows_failure(effects.tool, effects.arguments, output):
+                failed = True
         for key in met:
             place = calls.met.setdefault(key, Met())
             place.ended = calls.at

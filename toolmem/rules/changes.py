@@ -78,7 +78,7 @@ def what_is_asked(rule: ToolMemoryRule) -> str:
 def request_digest(rule: ToolMemoryRule) -> str:
     """Return 32 hex digits that identify what a request asks for: another request has others."""
     asked = rule.as_asked
-    fields = [rule.id, *(getattr(asked, name) for name in _COMPARED)]
+    fields = [rule.id, asked.session, asked.replaces, *(getattr(asked, n) for n in _COMPARED)]
     return hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:32]
 
 

@@ -38,7 +38,7 @@ _FORMS = {
     "undo": r"undo(?: that| it)?|撤销|取消",
     "undo_rule": r"undo (?:that|the) rule|撤销(?:那条|这条)?规则",
     "lift": r"(?:lift|解除) (?P<id>[\w-]{1,36})",
-    "agree": r"(?:agree|同意) (?P<request>[\w-]{1,36})",
+    "agree": r"(?:agree|同意) (?P<request>[0-9a-f]{6,32})",
     "once": rf"{_AGREED}?[ ,，]{{0,3}}(?:(?:do it|just|only) )?this once(?:, {_AGREED})?"
     rf"|{_AGREED}?[ ,，]{{0,3}}就这一?次",
     "always": r"(?:yes,? )?always stop (?:it|them|that)|(?:是的?[,，]?)?总是拦(?:住|下)?",
@@ -192,11 +192,12 @@ def follow_reply(rules: ToolMemoryStore, turn: Turn, actor: Actor) -> Captured:
     recent = _recent(rules, turn.conversation_id)
     captured = Captured()
     replies = replies_in(turn.user_message)
-    for reply in replies:
+    for reply in list(replies):
         if reply.kind in ("undo", "undo_rule"):
             _undo(rules, recent, reply, actor, captured)
         elif reply.kind in ("lift", "agree"):
-            _follow_code(rules, reply, actor, captured)
+            if not _follow_code(rules, reply, actor, captured):
+                replies.remove(reply)  # "Lift everything." is no reply
         elif reply.kind == "always":
             _stop_always(rules, recent, actor, captured)
         elif reply.kind == "keep":
@@ -295,8 +296,11 @@ def _keep_for_session(
             _tell(captured, rule, rules.delete(rule, actor), "holds in this session")
 
 
-def _follow_code(rules: ToolMemoryStore, reply: Reply, actor: Actor, captured: Captured) -> None:
-    """Carry out requests that the user agrees to, or that only loosen a rule; else lift a rule."""
+def _follow_code(rules: ToolMemoryStore, reply: Reply, actor: Actor, captured: Captured) -> bool:
+    """Carry out requests that the user agrees to, or that only loosen a rule; else lift a rule.
+
+    Returns False if there is no code in the reply.
+    """
     start = reply.rule_id
     every = rules.all_rules(actor.session).rules
     agrees = reply.kind == "agree"
@@ -318,6 +322,7 @@ def _follow_code(rules: ToolMemoryStore, reply: Reply, actor: Actor, captured: C
         else:
             problem = f"no single rule's id begins with {start!r}: `toolmem rules list`"
         captured.told.append(problem)
+    return bool(asked or meant or _MADE_ID.fullmatch(start))
 
 
 def _of_one_sentence(rule: ToolMemoryRule, rules: Sequence[ToolMemoryRule]) -> list[ToolMemoryRule]:
