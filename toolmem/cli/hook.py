@@ -145,7 +145,8 @@ def uninstall(agent: Agent, project: str, dry_run: bool) -> None:
     _show(changes, agent, "would uninstall" if dry_run else "uninstalled", project)
     with suppress(StoreError), SqliteStore(store) as opened:
         if opened.get(*GUARDED):
-            click.echo(f"{store} stays guarded: only you, at a terminal, add or loosen its rules")
+            how = "only you loosen your rules in it, by `toolmem rules` at a terminal"
+            click.echo(f"{store} stays guarded: {how}")
 
 
 @hook.command()
