@@ -648,12 +648,10 @@ def test_a_yes_to_one_program_text_is_none_to_another(forbid, guard, runs):
 
 def test_an_output_may_prove_a_failure_and_never_a_success(forbid, guard, runs):
     forbid({"command": "^git commit"}, unless=[{"earlier": TESTED}])
-    failed = "1 failed, 2 passed in 0.1s\nExit code: 1"
-    for output, flag, action in (
-        (failed, None, "deny"),
-        (failed, False, "deny"),
-        ("", None, "ask"),
-    ):
+    failures = ("1 failed, 2 passed in 0.1s", "Error: no such file", "not ok 1 - a", "2 failing")
+    outputs = [(text, flag, "deny") for text in failures for flag in (None, False)]
+    passing = "0 failed, 12 passed", "# fail 0", "3 tests, 0 failures", ""
+    for output, flag, action in [*outputs, *((text, None, "ask") for text in passing)]:
         before = guard.before("Bash", {"command": "pytest"}, conversation_id="c")
         guard.after(before, {"command": "pytest"}, output=output, failed=flag)
         assert runs("git commit").action == action

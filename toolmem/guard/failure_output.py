@@ -83,4 +83,8 @@ def shows_failure(tool_name: str, arguments: Any, output: str) -> bool:
     from toolmem.judge.check import find_evidence  # hooks need it seldom, and it takes time to load
     from toolmem.judge.expectation import expectation
 
-    return find_evidence(output, expectation(tool_name, arguments)) is not None
+    expected = expectation(tool_name, arguments)
+    runs = expected.kind in ("shell", "program") and not expected.echoes  # files may hold the words
+    if runs and occurs(TESTS_FAILED, output):
+        return True
+    return find_evidence(output, expected) is not None
